@@ -1,0 +1,25 @@
+# matins_module(NAME [SOURCES ...] [DEPS ...] [TESTS ...] [TEST_DEPS ...])
+#
+# One static library matins_NAME a module, with its exact dependencies, so that an include that runs
+# upwards does not link. TESTS are the unit tests beside the sources; they become one ctest program,
+# NAME_test.
+function(matins_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
+  add_library(matins_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(matins_${name} PUBLIC matins_options ${ARG_DEPS})
+  if(MATINS_TESTS AND ARG_TESTS)
+    matins_test(${name}_test SOURCES ${ARG_TESTS} DEPS matins_${name} ${ARG_TEST_DEPS})
+  endif()
+endfunction()
+
+# matins_test(NAME SOURCES ... DEPS ... [LABELS ...]): one GoogleTest program.
+function(matins_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE matins_options ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()

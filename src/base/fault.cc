@@ -1,0 +1,156 @@
+#include "base/fault.h"
+
+#if MATINS_LAB
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
+
+namespace matins {
+namespace {
+
+constexpr std::pair<absl::string_view, Mutant> kMutants[] = {
+    {"none", Mutant::kNone},
+    {"no_fence_check", Mutant::kNoFenceCheck},
+    {"no_lease_check", Mutant::kNoLeaseCheck},
+    {"clock_before_lock", Mutant::kClockBeforeLock},
+    {"no_unique_key", Mutant::kNoUniqueKey},
+    {"blind_reap", Mutant::kBlindReap},
+    {"no_order", Mutant::kNoOrder},
+    {"no_cap", Mutant::kNoCap},
+    {"no_fence_bump", Mutant::kNoFenceBump},
+    {"naive_resolve", Mutant::kNaiveResolve},
+    {"revive_lease", Mutant::kReviveLease},
+};
+
+[[noreturn]] void Refuse(absl::string_view what) {
+  std::fprintf(stderr, "matins: %.*s\n", static_cast<int>(what.size()), what.data());
+  _exit(64);
+}
+
+Mutant MutantFromEnvironment() {
+  const char* name = std::getenv("MATINS_MUTANT");
+  if (name == nullptr) return Mutant::kNone;
+  for (const auto& [text, mutant] : kMutants) {
+    if (text == name) return mutant;
+  }
+  Refuse(absl::StrCat("MATINS_MUTANT: no mutant '", name, "'"));
+}
+
+std::atomic<Mutant>& Active() {
+  static std::atomic<Mutant> active{MutantFromEnvironment()};
+  return active;
+}
+
+enum class Action { kKill, kStop, kExit, kError };
+
+struct Armed {
+  std::string point;
+  Action action;
+  int64_t hit;  // 0: each
+};
+
+Action ParseAction(absl::string_view text) {
+  if (text == "kill") return Action::kKill;
+  if (text == "stop") return Action::kStop;
+  if (text == "exit") return Action::kExit;
+  if (text == "error") return Action::kError;
+  Refuse(absl::StrCat("MATINS_FAULTS: no action '", text, "'; kill, stop, exit or error"));
+}
+
+class Points {
+ public:
+  Points() {
+    const char* text = std::getenv("MATINS_FAULTS");
+    if (text == nullptr) return;
+    for (absl::string_view item : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+      const std::pair<absl::string_view, absl::string_view> sides =
+          absl::StrSplit(item, absl::MaxSplits('=', 1));
+      const std::pair<absl::string_view, absl::string_view> how =
+          absl::StrSplit(sides.second, absl::MaxSplits('@', 1));
+      Armed armed{std::string(sides.first), ParseAction(how.first), 0};
+      if (!how.second.empty() && !absl::SimpleAtoi(how.second, &armed.hit)) {
+        Refuse(absl::StrCat("MATINS_FAULTS: no number in '", item, "'"));
+      }
+      armed_.push_back(std::move(armed));
+    }
+  }
+
+  absl::Status Reach(absl::string_view point) {
+    std::function<absl::Status(absl::string_view)> hook;
+    {
+      absl::MutexLock lock(&mutex_);
+      hook = hook_;
+    }
+    if (hook) {
+      if (absl::Status status = hook(point); !status.ok()) return status;
+    }
+    return armed_.empty() ? absl::OkStatus() : Act(point);
+  }
+
+  void SetHook(std::function<absl::Status(absl::string_view)> hook) {
+    absl::MutexLock lock(&mutex_);
+    hook_ = std::move(hook);
+  }
+
+ private:
+  absl::Status Act(absl::string_view point) {
+    int64_t hit;
+    {
+      absl::MutexLock lock(&mutex_);
+      hit = ++hits_[point];
+    }
+    for (const Armed& armed : armed_) {
+      if (armed.point != point || (armed.hit != 0 && armed.hit != hit)) continue;
+      switch (armed.action) {
+        case Action::kKill:
+          kill(getpid(), SIGKILL);
+          break;
+        case Action::kStop:
+          kill(getpid(), SIGSTOP);
+          break;
+        case Action::kExit:
+          _exit(70);
+        case Action::kError:
+          return absl::UnavailableError(absl::StrCat("fault point ", point));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<Armed> armed_;
+  absl::Mutex mutex_;
+  std::function<absl::Status(absl::string_view)> hook_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, int64_t> hits_ ABSL_GUARDED_BY(mutex_);
+};
+
+Points& AllPoints() {
+  static Points* const points = new Points;
+  return *points;
+}
+
+}  // namespace
+
+Mutant ActiveMutant() { return Active().load(std::memory_order_relaxed); }
+void SetMutant(Mutant mutant) { Active().store(mutant, std::memory_order_relaxed); }
+void SetFaultHook(std::function<absl::Status(absl::string_view)> hook) {
+  AllPoints().SetHook(std::move(hook));
+}
+absl::Status ReachFaultPoint(absl::string_view point) { return AllPoints().Reach(point); }
+
+}  // namespace matins
+
+#endif  // MATINS_LAB

@@ -1,0 +1,70 @@
+// Named fault points at the crash windows, and mutant switches that take one protection out. Both
+// exist only in a build with MATINS_LAB; elsewhere they cost nothing and cannot be switched on.
+//
+// A crash window in the code reads:
+//   MATINS_FAULT_POINT("finish.before_commit");  // crash here: the row is still ours; the lease
+//   ends, reap takes it
+//
+// Points are armed by MATINS_FAULTS in the environment, "point=action[@hit],...", e.g.
+//   MATINS_FAULTS="finish.before_commit=kill@3,start.after_commit=stop"
+// with the actions kill (SIGKILL to the own process), stop (SIGSTOP), exit (_exit 70) and error
+// (the point's status), at the given hit of that point, counted from 1, or at each where none is
+// given; or by a hook in-process.
+#ifndef MATINS_BASE_FAULT_H_
+#define MATINS_BASE_FAULT_H_
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace matins {
+
+// The protections that the lab can take out, one at a time. Each store's SQL asks for them where it
+// stands.
+enum class Mutant {
+  kNone,
+  kNoFenceCheck,     // start/extend/checkpoint/finish do not compare fence and nonce (I3)
+  kNoLeaseCheck,     // they do not ask whether the lease is alive (I4, I5)
+  kClockBeforeLock,  // the clock is read before the row is locked (I4)
+  kNoUniqueKey,      // planning does not mind an existing row of the period (I0)
+  kBlindReap,        // reap updates by key alone, its condition not repeated (I1, I2)
+  kNoOrder,          // START does not look at older periods (I16)
+  kNoCap,            // the planner keeps all that is owed (I17)
+  kNoFenceBump,      // a claim or reap reuses the old fence (I6)
+  kNaiveResolve,     // resolve reads without locking and burns nothing (I9)
+  kReviveLease,      // a heartbeat extends a dead lease (I5)
+};
+
+#if MATINS_LAB
+// The mutant of this process: MATINS_MUTANT in the environment (the enumerator's name without k, in
+// snake case: "no_fence_check"), or what SetMutant said. A wrong name in the environment ends the
+// process.
+Mutant ActiveMutant();
+void SetMutant(Mutant mutant);
+inline bool IsMutant(Mutant mutant) { return ActiveMutant() == mutant; }
+
+// In-process hook, asked before the environment: a non-OK answer is returned by the point. Nullptr
+// to clear.
+void SetFaultHook(std::function<absl::Status(absl::string_view point)> hook);
+absl::Status ReachFaultPoint(absl::string_view point);
+
+#define MATINS_FAULT_POINT(name)                                                            \
+  do {                                                                                      \
+    if (absl::Status fault_ = ::matins::ReachFaultPoint(name); !fault_.ok()) return fault_; \
+  } while (false)
+// Where no status can be returned: the actions kill, stop and exit alone.
+#define MATINS_FAULT_POINT_VOID(name) ::matins::ReachFaultPoint(name).IgnoreError()
+#else
+constexpr bool IsMutant(Mutant) { return false; }
+#define MATINS_FAULT_POINT(name) \
+  do {                           \
+  } while (false)
+#define MATINS_FAULT_POINT_VOID(name) \
+  do {                                \
+  } while (false)
+#endif
+
+}  // namespace matins
+
+#endif  // MATINS_BASE_FAULT_H_
