@@ -1,0 +1,54 @@
+#include "execute/runner.h"
+
+#include <string.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace matins {
+
+absl::string_view StopReasonText(StopReason reason) {
+  switch (reason) {
+    case StopReason::kNone:
+      return "";
+    case StopReason::kLeaseLost:
+      return "lease lost";
+    case StopReason::kTimeOut:
+      return "time-out";
+    case StopReason::kCancelled:
+      return "cancelled";
+    case StopReason::kReplaced:
+      return "replaced";
+    case StopReason::kShutdown:
+      return "shutdown";
+    case StopReason::kNodeDied:
+      return "node died";
+  }
+  return "";
+}
+
+std::string OutputKept::Joined() const {
+  const int64_t cut =
+      total_bytes - static_cast<int64_t>(head.size()) - static_cast<int64_t>(tail.size());
+  if (cut <= 0) return absl::StrCat(head, tail);
+  const absl::string_view line_end = head.empty() || head.back() == '\n' ? "" : "\n";
+  return absl::StrCat(head, line_end, "[matins: ", cut, " of ", total_bytes,
+                      " bytes cut here; job key output.keep keeps more]\n", tail);
+}
+
+std::string RunEnded::Text() const {
+  std::string text;
+  if (signal != 0) {
+    // strsignal's buffer is not ours alone; sigdescr_np's texts are constants.
+    const char* name = sigdescr_np(signal);
+    text = absl::StrCat("signal ", signal, " (", name == nullptr ? "unknown" : name, ")");
+  } else if (exit_code >= 0) {
+    text = absl::StrCat("exit ", exit_code);
+  } else {
+    text = status.ok() ? "ended" : std::string(status.message());
+  }
+  if (stopped != StopReason::kNone) absl::StrAppend(&text, ", stopped: ", StopReasonText(stopped));
+  if (!tree_dead) absl::StrAppend(&text, ", and not proven dead");
+  return text;
+}
+
+}  // namespace matins
