@@ -1,0 +1,167 @@
+// What people do to a store: definitions, acts, and what they read of it. Each act is recorded in
+// job_event with who and why, in its own transaction. The rules of store.h hold here too.
+#ifndef MATINS_STORE_ACT_STORE_H_
+#define MATINS_STORE_ACT_STORE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "job/job.h"
+#include "job/job_state.h"
+#include "job/values.h"
+
+namespace matins {
+
+struct Definition {
+  Job job;
+  std::string json;  // canonical (job/json.h); equal bytes are the same version
+};
+
+struct ApplyRequest {
+  std::vector<Definition> jobs;
+  std::string
+      source;  // what the set is called, e.g. the file's name; jobs of other sources are left alone
+  std::string digest;  // of the whole file; one that was superseded is refused without `force`
+  bool force = false;
+  bool prune = false;  // jobs of this source that are missing from it are deleted
+  Act act;
+};
+struct ApplyAnswer {
+  std::vector<std::string> added, changed, unchanged, pruned;
+  std::vector<std::string> missing;  // would have been pruned
+};
+
+struct JobRow {
+  std::string name;
+  int version = 0;
+  std::string definition;
+  std::string source;
+  absl::Time first_sight;
+  absl::Time floor = absl::InfinitePast();
+  absl::Time cursor = absl::InfinitePast();
+  absl::Time next_look = absl::InfiniteFuture();
+  std::optional<absl::Time> gap_from;
+  std::optional<Suspension> suspension;
+  int64_t revision = 0;
+  absl::Time last_success = absl::InfinitePast();
+  std::string last_result;  // status and reason of the newest attempt
+  absl::Duration worst_duration = absl::ZeroDuration();
+};
+
+struct RunRow {  // an attempt: job_run, or one that is still running
+  PeriodKey key;
+  int generation = 1;
+  int64_t fence = 0;
+  int attempt = 0;
+  std::string node;
+  std::string status;  // RUNNING, DONE, FAILED, LOST, RETURNED, REPLACED, CANCELLED
+  std::string reason, message, result;
+  std::optional<int> exit_code, signal;
+  absl::Time due, planned_at, dispatched_at, claimed_at, started_at, checkpointed_at,
+      finished_at;  // InfinitePast: never
+  bool backfill = false, manual = false;
+  int64_t output_bytes = 0;
+};
+
+struct EventRow {
+  int64_t id = 0;
+  absl::Time at;
+  std::string kind;  // applied, suspended, resumed, renamed, deleted, reopened, run, backfill,
+                     // skip, cancel, clock, ...
+  std::string job, period;
+  int generation = 0;
+  std::string who, why, detail;  // detail: JSON
+};
+
+struct NodeRow {
+  std::string name;
+  std::vector<std::string> labels;
+  absl::Time started_at, seen_at;
+  absl::Duration clock_offset;  // the node's wall clock less the store's
+  bool left = false;
+  int running = 0;
+};
+
+struct RowFilter {
+  std::string job;                         // empty: all
+  std::optional<absl::CivilDay> from, to;  // biz_date, both included
+  std::optional<std::string> period;
+  std::optional<PeriodStatus> status;
+  int limit = 1000;
+  bool newest_first = false;
+};
+
+struct RunFilter {
+  std::string job;
+  std::optional<std::string> period;
+  std::optional<int64_t> fence;
+  int limit = 50;  // newest first
+};
+
+struct OutputRow {
+  std::string head, tail;
+  int64_t bytes = 0;
+  bool running = false;
+};
+
+struct StoreStatus {
+  std::string kind;  // "sqlite", "postgresql"
+  std::string version;
+  int schema = 0;
+  absl::Time now;
+  int64_t epoch = 0;
+  bool frozen = false;
+  std::string frozen_why;
+  std::string journal;  // "runs" or "full"
+  int64_t jobs = 0, planned = 0, running = 0, failed = 0, held = 0;
+  std::vector<std::string> warnings;  // settings that weaken a promise
+};
+
+class ActStore {
+ public:
+  virtual ~ActStore() = default;
+
+  virtual absl::StatusOr<ApplyAnswer> Apply(const ApplyRequest& request) = 0;
+  virtual absl::Status Suspend(absl::string_view job, const Act& act) = 0;
+  // Ends the suspension; planning then looks at what is owed. Skipping what was missed is a
+  // PlanWrite of its own, in the same transaction where `skip` is given.
+  virtual absl::Status Resume(absl::string_view job, const std::optional<PlanWrite>& skip,
+                              const Act& act) = 0;
+  virtual absl::Status Rename(absl::string_view from, absl::string_view to, const Act& act) = 0;
+  // The definition goes; rows and runs stay as history. Refused while it runs, without `force`.
+  virtual absl::Status Delete(absl::string_view job, bool force, const Act& act) = 0;
+  // Opens a new generation of a final period (DONE with --again, SKIPPED, FAILED(held)): PLANNED,
+  // checkpoint none, `params`. FailedPrecondition where it is RUNNING, naming the runner.
+  virtual absl::Status Reopen(const PeriodKey& key, absl::string_view params, const Act& act) = 0;
+  // PLANNED or FAILED (held too) becomes SKIPPED by a person. FailedPrecondition where it runs or
+  // is DONE.
+  virtual absl::Status Skip(absl::Span<const PeriodKey> keys, const Act& act) = 0;
+  // Asks the owner to stop the run (seen by its next Extend). NotFound where no such run is alive.
+  virtual absl::Status Cancel(int64_t fence, const Act& act) = 0;
+  // Makes the job look at what it owes now: a person's trigger.
+  virtual absl::Status TriggerNow(absl::string_view job, const Act& act) = 0;
+  virtual absl::Status AcceptClock(const Act& act) = 0;
+  // Raises the epoch in every later fence's high bits; answers the new one. After a failover or a
+  // restore.
+  virtual absl::StatusOr<int64_t> BumpEpoch(const Act& act) = 0;
+  virtual absl::Status SetJournal(bool full) = 0;
+
+  virtual absl::StatusOr<std::vector<JobRow>> ReadJobs(absl::string_view name /* empty: all */) = 0;
+  virtual absl::StatusOr<std::vector<PeriodRow>> ReadRows(const RowFilter& filter) = 0;
+  virtual absl::StatusOr<std::vector<SkipSpan>> ReadSpans(absl::string_view job) = 0;
+  virtual absl::StatusOr<std::vector<RunRow>> ReadRuns(const RunFilter& filter) = 0;
+  virtual absl::StatusOr<std::vector<EventRow>> ReadEvents(absl::string_view job, int limit) = 0;
+  virtual absl::StatusOr<std::vector<NodeRow>> ReadNodes() = 0;
+  virtual absl::StatusOr<OutputRow> ReadOutput(int64_t fence) = 0;
+  virtual absl::StatusOr<StoreStatus> ReadStatus() = 0;
+};
+
+}  // namespace matins
+
+#endif  // MATINS_STORE_ACT_STORE_H_
