@@ -86,6 +86,14 @@ struct After {
   bool operator==(const After&) const = default;
 };
 
+// A calendar as a version of a job carries it, so that each node judges by the same days whatever
+// files it has.
+struct CalendarData {
+  std::string days;  // Calendar::Parse's list form, canonical: equal days, equal bytes
+  std::optional<absl::CivilDay> until;
+  bool operator==(const CalendarData&) const = default;
+};
+
 struct Job {
   std::string name;  // 1 to 64 bytes, compared as bytes
   std::string tenant;
@@ -97,7 +105,8 @@ struct Job {
   DstRule dst;
   PeriodKind period = PeriodKind::kFire;
   BizShift biz_date;
-  std::string calendar;  // a name; empty: none
+  std::string calendar;        // a name; empty: none
+  CalendarData calendar_data;  // of `calendar`; empty where that is
   Misfire misfire = Misfire::kSkip;
   Backfill backfill;
   Overlap overlap = Overlap::kForbid;
