@@ -94,11 +94,6 @@ struct OutputLimits {
   int64_t tail_bytes = 128 << 10;
 };
 
-enum class OnLeaseLost {
-  kRefuse,        // a handler that does not stop is let run on; its writes are refused
-  kAbortProcess,  // the whole process ends at the deadline's `kill`
-};
-
 struct RunRequest {
   int64_t run = 0;  // the fence
   Program program;
@@ -110,7 +105,9 @@ struct RunRequest {
   OutputLimits output;
   Deadline lease;
   Deadline time_out;
-  OnLeaseLost on_lease_lost = OnLeaseLost::kRefuse;
+  // A handler that has not stopped by the lease's `kill` is let run on, its writes refused; with this
+  // set, the whole process ends then (`on_lease_lost: abort_process`).
+  bool abort_on_lease_lost = false;
   GiveBack give_back;
 };
 
