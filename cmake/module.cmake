@@ -24,6 +24,14 @@ function(matins_test name)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
 endfunction()
 
+# matins_needs_postgres(TEST): TEST runs while ctest's PostgreSQL does (tests/support/postgres_server.h).
+set(MATINS_TEST_POSTGRES ${CMAKE_BINARY_DIR}/postgres.port)
+function(matins_needs_postgres test)
+  target_link_libraries(${test} PRIVATE matins_test_support)
+  set_property(TEST ${test} APPEND PROPERTY FIXTURES_REQUIRED postgres)
+  set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT MATINS_TEST_POSTGRES=${MATINS_TEST_POSTGRES})
+endfunction()
+
 # matins_fuzz(NAME SOURCES ... DEPS ...): one libFuzzer target; `./dev fuzz` runs it, with what lies
 # in fuzz/corpus/NAME to begin with. Only under the fuzz preset.
 function(matins_fuzz name)

@@ -1,0 +1,206 @@
+#include "tests/support/postgres_server.h"
+
+#include <libpq-fe.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/status.h"
+
+namespace matins::testing {
+namespace {
+
+constexpr char kSettings[] =
+    "listen_addresses = '127.0.0.1'\n"
+    "max_connections = 300\n"
+    "shared_buffers = 32MB\n"
+    "timezone = 'UTC'\n"
+    "log_timezone = 'UTC'\n";
+
+std::string ConnectionString(int port) {
+  return absl::StrCat("host=127.0.0.1 port=", port,
+                      " user=postgres dbname=postgres sslmode=disable connect_timeout=5");
+}
+
+absl::Status AwaitConnections(int port, ChildProcess& server) {
+  const absl::Time end = absl::Now() + absl::Seconds(60);
+  while (absl::Now() < end) {
+    if (PQping(ConnectionString(port).c_str()) == PQPING_OK) return absl::OkStatus();
+    if (!server.Running()) return absl::InternalError("PostgreSQL ended while starting");
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  return absl::DeadlineExceededError("PostgreSQL takes no connections after 60 s");
+}
+
+// The pids of all children of `parent`.
+std::vector<pid_t> ChildrenOf(pid_t parent) {
+  std::ifstream in(absl::StrCat("/proc/", parent, "/task/", parent, "/children"));
+  std::vector<pid_t> pids;
+  for (pid_t pid = 0; in >> pid;) pids.push_back(pid);
+  return pids;
+}
+
+std::string LogEnd(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  if (lines.size() > 20) lines.erase(lines.begin(), lines.end() - 20);
+  return absl::StrJoin(lines, "\n");
+}
+
+// The server that ctest's fixture started wrote its port into this file.
+int PortOfFixture() {
+  const char* path = getenv("MATINS_TEST_POSTGRES");
+  if (path == nullptr) return 0;
+  std::ifstream in(path);
+  int port = 0;
+  return in >> port ? port : 0;
+}
+
+int SharedPort() {
+  static std::mutex mutex;
+  static std::unique_ptr<PostgresServer> own;  // NOLINT: ends with the program
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (own != nullptr) return own->port();
+  if (const int port = PortOfFixture(); port != 0) return port;
+  auto server = PostgresServer::Start();
+  if (!server.ok()) {
+    std::fprintf(stderr, "no PostgreSQL for this test: %s\n", server.status().ToString().c_str());
+    std::exit(1);
+  }
+  own = *std::move(server);
+  return own->port();
+}
+
+std::string MakeSchema(int port, int url_port) {
+  static std::atomic<int> counter{0};
+  const std::string schema =
+      absl::StrCat("matins_t_", getpid(), "_", absl::ToUnixMillis(absl::Now()), "_", ++counter);
+  const auto made = PostgresQuery(port, absl::StrCat("CREATE SCHEMA ", schema));
+  if (!made.ok()) {
+    std::fprintf(stderr, "no schema for this test: %s\n", made.status().ToString().c_str());
+    std::exit(1);
+  }
+  return absl::StrCat("postgresql://postgres@127.0.0.1:", url_port, "/postgres?schema=", schema);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PostgresServer>> PostgresServer::Start(const Options& options) {
+  std::unique_ptr<PostgresServer> server(new PostgresServer());
+  RETURN_IF_ERROR(server->Initialize(options));
+  // Somebody may take the free port before the server does.
+  absl::Status status;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    server->port_ = FreePort();
+    status = server->Launch();
+    if (status.ok()) return server;
+  }
+  return Annotate(status, LogEnd(absl::StrCat(server->directory_, "/log")));
+}
+
+PostgresServer::~PostgresServer() {
+  if (directory_.empty()) return;
+  Continue();
+  Stop();
+  RemoveDirectory(directory_);
+}
+
+absl::Status PostgresServer::Initialize(const Options& options) {
+  ASSIGN_OR_RETURN(directory_, MakeServerDirectory("matins-postgres"));
+  ASSIGN_OR_RETURN(const std::string initdb, FindServerProgram("initdb"));
+  ChildProcess::Options run;
+  run.argv = {initdb, "-D",   directory_ + "/data", "-U",       "postgres", "-A", "trust",
+              "-E",   "UTF8", "--locale=C",         "--no-sync"};
+  run.output = directory_ + "/initdb.log";
+  run.as_server_user = true;
+  RETURN_IF_ERROR(RunProgram(run));
+  std::ofstream settings(directory_ + "/data/postgresql.conf", std::ios::app);
+  settings << kSettings << "unix_socket_directories = '" << directory_ << "'\n"
+           << absl::StrJoin(options.settings, "\n") << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status PostgresServer::Launch() {
+  ASSIGN_OR_RETURN(const std::string postgres, FindServerProgram("postgres"));
+  ChildProcess::Options run;
+  run.argv = {postgres, "-D", directory_ + "/data", "-p", absl::StrCat(port_)};
+  run.output = directory_ + "/log";
+  run.as_server_user = true;
+  ASSIGN_OR_RETURN(process_, ChildProcess::Start(run));
+  return AwaitConnections(port_, process_);
+}
+
+std::string PostgresServer::FreshSchemaUrl(int port) const { return MakeSchema(port_, port); }
+
+void PostgresServer::Stop() { process_.Stop(SIGINT); }
+
+void PostgresServer::Crash() {
+  Continue();
+  process_.Stop(SIGQUIT);
+}
+
+absl::Status PostgresServer::Restart() { return Launch(); }
+
+absl::Status PostgresServer::Pause() {
+  if (!process_.Running()) return absl::FailedPreconditionError("the server does not run");
+  process_.Signal(SIGSTOP);
+  paused_ = ChildrenOf(process_.pid());
+  for (pid_t pid : paused_) kill(pid, SIGSTOP);
+  return absl::OkStatus();
+}
+
+void PostgresServer::Continue() {
+  for (pid_t pid : paused_) kill(pid, SIGCONT);
+  paused_.clear();
+  process_.Signal(SIGCONT);
+}
+
+std::string TestPostgresUrl() {
+  const int port = SharedPort();
+  return MakeSchema(port, port);
+}
+
+int TestPostgresPort() { return SharedPort(); }
+
+absl::StatusOr<std::string> PostgresQuery(int port, absl::string_view sql) {
+  PGconn* connection = PQconnectdb(ConnectionString(port).c_str());
+  PGresult* result = PQexec(connection, std::string(sql).c_str());
+  absl::StatusOr<std::string> answer;
+  const ExecStatusType status = PQresultStatus(result);
+  if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+    std::vector<std::string> rows;
+    for (int row = 0; row < PQntuples(result); ++row) {
+      std::vector<std::string> columns;
+      for (int column = 0; column < PQnfields(result); ++column) {
+        columns.push_back(PQgetvalue(result, row, column));
+      }
+      rows.push_back(absl::StrJoin(columns, "|"));
+    }
+    answer = absl::StrJoin(rows, "\n");
+  } else {
+    answer = absl::InternalError(absl::StrCat(PQerrorMessage(connection), " in: ", sql));
+  }
+  PQclear(result);
+  PQfinish(connection);
+  return answer;
+}
+
+std::string SchemaOf(absl::string_view url) {
+  const std::vector<std::string> parts = absl::StrSplit(url, absl::MaxSplits("schema=", 1));
+  return parts.size() == 2 ? std::vector<std::string>(absl::StrSplit(parts[1], '&'))[0] : "";
+}
+
+}  // namespace matins::testing
