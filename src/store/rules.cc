@@ -1,0 +1,60 @@
+#include "store/rules.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace matins {
+
+absl::string_view RunWord(const Outcome& outcome) {
+  switch (outcome.kind) {
+    case Outcome::Kind::kDone:
+    case Outcome::Kind::kDoneByJob:
+      return "DONE";
+    case Outcome::Kind::kRetry:
+      return "RETRY";
+    case Outcome::Kind::kFailed:
+    case Outcome::Kind::kHeld:
+      return outcome.reason == reason::kCancelled ? "CANCELLED" : "FAILED";
+    case Outcome::Kind::kReturned:
+      return "RETURNED";
+  }
+  return "FAILED";
+}
+
+std::string ResultText(absl::string_view run_word, absl::string_view reason) {
+  return reason.empty() ? std::string(run_word) : absl::StrCat(run_word, "(", reason, ")");
+}
+
+std::string JsonString(absl::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out.push_back('\\');
+      out.push_back(c);
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      absl::StrAppendFormat(&out, "\\u%04x", c);
+    } else {
+      out.push_back(c);
+    }
+  }
+  out.push_back('"');
+  return out;
+}
+
+std::string JsonArray(absl::Span<const std::string> words) {
+  return absl::StrCat("[",
+                      absl::StrJoin(words, ",",
+                                    [](std::string* out, const std::string& word) {
+                                      absl::StrAppend(out, JsonString(word));
+                                    }),
+                      "]");
+}
+
+Outcome::Kind LossOf(const LossRule& rule, int losses_before, bool has_checkpoint) {
+  if (rule.recovery == "hold") return Outcome::Kind::kHeld;
+  if (rule.recovery == "resume" && !has_checkpoint) return Outcome::Kind::kHeld;
+  return losses_before + 1 >= rule.max_lost ? Outcome::Kind::kFailed : Outcome::Kind::kReturned;
+}
+
+}  // namespace matins

@@ -1,0 +1,59 @@
+// Small rules and lengths that are the same in every store.
+#ifndef MATINS_STORE_RULES_H_
+#define MATINS_STORE_RULES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "job/values.h"
+
+namespace matins {
+
+// The version of the schema that this program reads and writes.
+inline constexpr int kSchemaVersion = 1;
+
+// How long a held row waits for its node after not_before.
+inline constexpr absl::Duration kHoldFor = absl::Seconds(2);
+// A node without a Tick for so long counts as gone.
+inline constexpr absl::Duration kNodeGone = absl::Seconds(30);
+// The clock may step back so far without notice, and forward so far beyond what CLOCK_BOOTTIME
+// explains (I8).
+inline constexpr absl::Duration kStepBack = absl::Seconds(2);
+inline constexpr absl::Duration kStepForward = absl::Hours(1);
+// A trigger by return of the store backs off from the first to the second, so that a crash loop is
+// no retry storm; it starts afresh after an hour without one.
+inline constexpr absl::Duration kReturnWaitMin = absl::Seconds(30);
+inline constexpr absl::Duration kReturnWaitMax = absl::Minutes(10);
+inline constexpr absl::Duration kReturnCalm = absl::Hours(1);
+// The most that a checkpoint may carry.
+inline constexpr size_t kCheckpointBytes = 64 * 1024;
+// The epoch stands above this many bits of a fence.
+inline constexpr int kEpochShift = 40;
+
+// job_run's status for an attempt that its node ended: "DONE", "RETRY", "FAILED", "CANCELLED" (by
+// reason), "RETURNED".
+absl::string_view RunWord(const Outcome& outcome);
+
+// What a job's newest attempt came to, for people: "DONE", "FAILED(exit)".
+std::string ResultText(absl::string_view run_word, absl::string_view reason);
+
+// ["a","b"]: for the columns that hold labels.
+std::string JsonArray(absl::Span<const std::string> words);
+
+// A value inside a JSON object: quotes, backslashes and control characters escaped.
+std::string JsonString(absl::string_view text);
+
+// What becomes of a period whose attempt was taken from its owner by the store itself (a resolved
+// no, a clock step): as plan's verdict on a lost lease, from the columns that Apply wrote.
+struct LossRule {
+  std::string recovery;  // "rerun", "resume", "hold"
+  int max_lost = 5;
+};
+Outcome::Kind LossOf(const LossRule& rule, int losses_before, bool has_checkpoint);
+
+}  // namespace matins
+
+#endif  // MATINS_STORE_RULES_H_
