@@ -16,7 +16,9 @@ namespace matins {
 
 enum class PeriodKind { kFire, kHour, kDay, kWeek, kMonth };
 
-// "-1d", "-1h", "-1w", "-1M", "-1bd", "0d"; the data's time, from the fire's nominal local time.
+// "-1d", "-1h", "-1w", "-1M", "-1bd", "0d"; the data's time, from the fire's nominal local time. A
+// month's shift keeps the day of the month, or takes the month's last where it has no such day.
+// Counts up to 1000. Kind hour counts real hours, from the one that the fire falls into.
 struct BizShift {
   enum class Unit { kHour, kDay, kWeek, kMonth, kBusinessDay };
   int count = 0;
@@ -42,6 +44,10 @@ struct PeriodRule {
   std::optional<Calendar> calendar;  // for -1bd
   absl::TimeZone zone;
 };
+
+// The first instant of a local day: midnight, or the end of the gap that swallows it; of a midnight
+// that comes twice, the first.
+absl::Time DayStart(absl::CivilDay day, const absl::TimeZone& zone);
 
 // The period of `fire`. `previous` is the fire before it (its window's start for kind fire); where
 // there is none the window is empty and starts at the fire.
