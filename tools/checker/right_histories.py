@@ -1,0 +1,187 @@
+"""Right histories: each must pass."""
+from story import Story, drop, fences, renumber
+
+RIGHT = []
+
+
+def right(what):
+    return lambda f: RIGHT.append((what, f)) or f
+
+
+def days(H, to):
+    """The life of a job: at 120 a worker dies, another takes over and the zombie is refused; at 240 an answer is lost."""
+    H.run(0, 60)
+    H.jr(120, 'plan', 115)
+    H.claim(120, 121)
+    H.add('commit', period=120, token=H.fence, res='refused')
+    H.lose(120, 132)
+    H.claim(120, 133)
+    H.finish(120, 133)
+    H.run(180)
+    H.run(240, res='info')
+    H.run(*range(300, to + 1, 60))
+    return H
+
+
+@right('plain: take-over, refused zombie, unknown answer')
+def plain():
+    return days(Story(), 600).end()
+
+
+@right('take-over by the claim itself, without a reclaim')
+def direct():
+    H = plain()
+    drop(H, lambda e: e.get('op') == 'reclaim')
+    renumber(H, 120)
+    return H
+
+
+@right('fences as decimal strings, beyond 2^53')
+def strings():
+    H = plain()
+    fences(H, lambda e: True, lambda f: str(f + (1 << 60)))
+    return H
+
+
+@right('drill: three rows deleted, all re-run and DONE')
+def drill(in_order=True, rows=(300, 360, 420), **job):
+    H = days(Story(**job), 420)
+    H.reopen(*rows, db=445, by='delete')
+    if not in_order:
+        H.run(480, at=480.1, took=.2)
+    for n, p in enumerate(rows):
+        H.run(p, at=480.5 + 2 * n, gen=2, took=1, backfill=True)
+    if in_order:
+        H.run(480, at=487)
+    H.run(540, 600)
+    return H.end()
+
+
+@right('re-run by a person: one commit in each of two generations')
+def rerun():
+    H = days(Story(), 600)
+    H.reopen(60, db=640, by='rerun')
+    H.run(60, at=641, gen=2)
+    return H.end()
+
+
+@right('row of a live run deleted: the next claim waits for its lease')
+def deleted(again=491.5):
+    H = days(Story(), 420)
+    H.jr(480, 'plan', 480.5, backfill=True)
+    H.claim(480, 481)
+    H.add('commit', period=480, token=H.fence, res='refused')
+    H.reopen(480, db=484, by='delete', old_state='RUNNING', lease_end=491)
+    H.run(480, at=again, gen=2, backfill=True)
+    H.run(540, 600)
+    return H.end()
+
+
+@right('N FAILED; the next trigger runs N, then N+1')
+def failed():
+    H = days(Story(blind=False), 240)
+    H.jr(300, 'plan', 295)
+    H.claim(300, 301)
+    H.fail(300, 303)
+    H.claim(300, 310)
+    H.fail(300, 312, final=True)
+    H.miss(300, db=371)
+    H.claim(300, 360.5)
+    H.finish(300, 360.5, took=1)
+    H.run(360, at=362)
+    H.run(420, 480, 540, 600)
+    return H.end()
+
+
+@right('N FAILED; a person skips it with a reason; N+1 runs')
+def waived(skip=dict(by='person', reason='source closed, booked by hand'), **failure):
+    H = days(Story(blind=False), 240)
+    H.jr(300, 'plan', 295)
+    H.claim(300, 301)
+    H.fail(300, 303, final=True, **failure)
+    if skip:
+        H.skip(300, 350, **skip)
+    H.run(*range(360, 601, 60))
+    return H.end()
+
+
+@right('outage: the newest three of six kept, the older SKIPPED(cap)')
+def outage(skipped=(60, 120, 180), second=372, last=600, **job):
+    H = Story(**{'ordered': False, 'blind': False, 'max_periods': 3, 'max_parallel': 2} | job)
+    H.run(0)
+    H.add('gap', **{'from': 60, 'to': 360})
+    for p in skipped:
+        H.jr(p, 'plan', 366)
+        H.skip(p, 366, by='policy', reason='cap')
+    for p in {60, 120, 180} - set(skipped):
+        H.run(p, at=366.1, took=.5, backfill=True)
+    if 240 not in skipped:
+        H.run(240, at=367, took=4, backfill=True)
+    H.run(300, at=second, took=4, backfill=True)
+    H.run(360, at=377, took=4, backfill=True)
+    H.miss(180, 240, 300, db=330)
+    H.run(*range(420, last + 1, 60))
+    return H.end()
+
+
+@right('policy skip: none of the outage runs, but a person may re-run one')
+def skipped():
+    H = Story(policy='skip', ordered=False)
+    H.run(0)
+    H.add('gap', **{'from': 60, 'to': 180})
+    for p in (60, 120):
+        H.jr(p, 'plan', 170)
+        H.skip(p, 170, by='policy', reason='missed')
+    H.run(180, 240)
+    H.reopen(60, db=260, by='rerun', old_state='SKIPPED')
+    H.run(60, at=261, gen=2, took=4)
+    H.run(*range(300, 601, 60))
+    return H.end()
+
+
+@right('outage: one back-fill run begins as the other ends')
+def close():
+    return outage(max_parallel=1, second=371)
+
+
+@right('max_periods 1: a lost run is taken over though a newer one is owed')
+def overtaken():
+    H = Story(max_periods=1, ordered=False, blind=False)
+    H.run(0, 60)
+    H.jr(120, 'plan', 115)
+    H.claim(120, 121)
+    H.lose(120, 132)
+    H.jr(180, 'plan', 175)
+    H.claim(180, 181)
+    H.fail(180, 184)
+    H.claim(120, 187)
+    H.finish(120, 187)
+    H.claim(180, 196)
+    H.finish(180, 196)
+    H.miss(120, db=211)
+    H.run(*range(240, 601, 60))
+    return H.end()
+
+
+@right('recovery: rerun; lost five times: FAILED(lost)')
+def lost():
+    H = days(Story(blind=False), 540)
+    H.jr(600, 'plan', 600)
+    for n in range(5):
+        H.claim(600, 601 + 12 * n)
+        H.lose(600, 612 + 12 * n, **({'final': True} if n == 4 else {}))
+    H.final(600, 'FAILED')
+    return H.end()
+
+
+@right('recovery: hold; FAILED(held) until a person reopens it')
+def held(**loss):
+    H = Story(recovery='hold')
+    H.run(0, 60)
+    H.jr(120, 'plan', 115)
+    H.claim(120, 121)
+    H.lose(120, 132, **loss or {'held': True})
+    H.reopen(120, db=140, by='person', old_state='PLANNED' if loss else 'FAILED')
+    H.run(120, at=141, gen=2)
+    H.run(*range(180, 601, 60))
+    return H.end()
