@@ -90,6 +90,24 @@ absl::StatusOr<Calendar> Calendar::Parse(absl::string_view name, absl::string_vi
 }
 
 const std::string& Calendar::name() const { return impl_->name; }
+std::string Calendar::Days() const {
+  std::string text;
+  const absl::CivilDay last = std::min(impl_->until.value_or(kLastDay), kLastDay);
+  const auto differs = [&](absl::CivilDay day) {
+    return day <= last && IsBusinessDay(day) == IsWeekend(day);
+  };
+  for (absl::CivilDay day = kFirstDay; day <= last; ++day) {
+    if (!differs(day)) continue;
+    const absl::CivilDay first = day;
+    const bool on = IsBusinessDay(first);
+    while (differs(day + 1) && IsBusinessDay(day + 1) == on) ++day;
+    absl::StrAppend(&text, FormatDay(first));
+    if (day != first) absl::StrAppend(&text, "..", FormatDay(day));
+    absl::StrAppend(&text, on ? " on\n" : " off\n");
+  }
+  return text;
+}
+
 std::optional<absl::CivilDay> Calendar::until() const { return impl_->until; }
 bool Calendar::Covers(absl::CivilDay day) const {
   return !impl_->until.has_value() || day <= *impl_->until;

@@ -25,6 +25,10 @@ class Calendar {
                                         std::optional<absl::CivilDay> until);
 
   const std::string& name() const;
+  // The calendar in Parse's list form, canonical: equal days up to `until` give equal bytes, and
+  // Parse reads the same calendar back. Only days that differ from the Monday-to-Friday week stand
+  // in it.
+  std::string Days() const;
   // The last day that the calendar knows; nothing: for ever.
   std::optional<absl::CivilDay> until() const;
   bool Covers(absl::CivilDay day) const;
