@@ -1,0 +1,11 @@
+/* The processes below this one. It is their subreaper: whatever they do (setsid, double forks),
+ * they stay below it until they are dead and reaped. */
+#ifndef MATINS_EXECUTE_GUARD_TREE_H_
+#define MATINS_EXECUTE_GUARD_TREE_H_
+
+/* Sends `sig` to every process below `root` that one walk finds; a process that was replaced by a
+ * stranger of the same number meanwhile is spared. Returns how many were signalled, or -1 when the
+ * kernel refused one. */
+int tree_signal(int root, int sig);
+
+#endif /* MATINS_EXECUTE_GUARD_TREE_H_ */

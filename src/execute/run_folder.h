@@ -1,0 +1,37 @@
+// Where the sockets of runs are.
+#ifndef MATINS_EXECUTE_RUN_FOLDER_H_
+#define MATINS_EXECUTE_RUN_FOLDER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "execute/user.h"
+
+namespace matins {
+
+// A node's folder, of mode 0711, with one of mode 0700 in it for each run, owned by the run's user.
+// It goes when the node does; one whose node was killed goes when the next node opens its parent.
+class NodeFolder {
+ public:
+  // `parent`: absolute, at most 48 bytes (a socket's path has 107), created where it is missing;
+  // empty: $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR, or the temporary folder.
+  static absl::StatusOr<std::unique_ptr<NodeFolder>> Open(std::string parent);
+  ~NodeFolder();
+
+  const std::string& path() const { return path_; }
+  absl::StatusOr<std::string> MakeRun(int64_t run, const std::optional<UserAccount>& owner);
+  void RemoveRun(const std::string& path);
+
+ private:
+  NodeFolder(std::string path, int lock_fd) : path_(std::move(path)), lock_fd_(lock_fd) {}
+
+  const std::string path_;
+  const int lock_fd_;
+};
+
+}  // namespace matins
+
+#endif  // MATINS_EXECUTE_RUN_FOLDER_H_
