@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <tuple>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -80,7 +81,7 @@ void RemoveOrphans(const fs::path& folder, const std::string& prefix) {
     pid_t pid = 0;
     if (parts.size() == 3 && parts[0] == prefix && absl::SimpleAtoi(parts[1], &pid) &&
         kill(pid, 0) != 0 && errno == ESRCH) {
-      fs::remove_all(entry.path(), ignored);
+      std::ignore = fs::remove_all(entry.path(), ignored);
     }
   }
 }
@@ -193,7 +194,7 @@ absl::StatusOr<std::string> MakeServerDirectory(const std::string& prefix) {
 
 void RemoveDirectory(const std::string& path) {
   std::error_code ignored;
-  fs::remove_all(path, ignored);
+  std::ignore = fs::remove_all(path, ignored);
 }
 
 absl::StatusOr<std::string> FindServerProgram(absl::string_view program) {
