@@ -1,0 +1,95 @@
+#include "job/json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "job/node.h"
+#include "job/read_job.h"
+#include "job/sha256.h"
+#include "job/tree.h"
+
+namespace matins {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string Quoted(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void Write(const Node& node, std::string& out) {
+  switch (node.kind) {
+    case Node::Kind::kNull:
+      out += "null";
+      return;
+    case Node::Kind::kScalar:
+      out += node.quoted ? Quoted(node.text) : node.text;
+      return;
+    case Node::Kind::kList:
+      out += '[';
+      for (size_t i = 0; i < node.items.size(); ++i) {
+        if (i > 0) out += ',';
+        Write(*node.items[i], out);
+      }
+      out += ']';
+      return;
+    case Node::Kind::kMap:
+      out += '{';
+      for (size_t i = 0; i < node.entries.size(); ++i) {
+        if (i > 0) out += ',';
+        absl::StrAppend(&out, Quoted(node.entries[i].key), ":");
+        Write(*node.entries[i].value, out);
+      }
+      out += '}';
+      return;
+  }
+}
+
+// nlohmann's tree keeps the last of two equal keys; the stored form never has two.
+NodePtr FromJson(const Json& json) {
+  if (json.is_string()) return TextNode(json.get_ref<const std::string&>());
+  if (json.is_number_integer() || json.is_boolean()) return PlainNode(json.dump());
+  if (json.is_array()) {
+    std::vector<NodePtr> items;
+    for (const Json& item : json) items.push_back(FromJson(item));
+    return ListNode(std::move(items));
+  }
+  if (json.is_object()) {
+    std::vector<Entry> entries;
+    for (const auto& [key, value] : json.items()) entries.push_back({key, {}, FromJson(value)});
+    return MapNode(std::move(entries));
+  }
+  return std::make_shared<const Node>();
+}
+
+}  // namespace
+
+std::string JobToJson(const Job& job) {
+  std::string out;
+  Write(*JobTree(job, true), out);
+  return out;
+}
+
+absl::StatusOr<Job> JobFromJson(absl::string_view text) {
+  const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  if (!json.is_object()) {
+    return absl::InvalidArgumentError("a definition is a JSON object; this is none");
+  }
+  Problems problems;
+  std::optional<Job> job = ReadJob(FromJson(json), {}, problems);
+  if (!job) return problems.ToStatus();
+  return *std::move(job);
+}
+
+std::string DigestOf(absl::Span<const Job> jobs) {
+  std::vector<std::string> definitions;
+  for (const Job& job : jobs) definitions.push_back(JobToJson(job));
+  std::sort(definitions.begin(), definitions.end());
+  return Sha256Hex(absl::StrJoin(definitions, "\n"));
+}
+
+}  // namespace matins

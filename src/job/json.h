@@ -1,0 +1,29 @@
+// A job as its version stores it: one line of JSON, the job file's own keys and texts.
+#ifndef MATINS_JOB_JSON_H_
+#define MATINS_JOB_JSON_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "job/job.h"
+
+namespace matins {
+
+// Canonical: equal jobs give equal bytes, and different jobs different ones. Keys stand in the
+// order of job.h; what has its default is left out, so that a new key of a later program makes no
+// new version of jobs that do not use it. A default, once released, is therefore never changed.
+std::string JobToJson(const Job& job);
+
+// Strict: what JobToJson writes, and nothing that ParseJobFile would refuse. InvalidArgument names
+// the key, the reason and the mend.
+absl::StatusOr<Job> JobFromJson(absl::string_view json);
+
+// SHA-256 in hex of the jobs' definitions, whatever their order.
+std::string DigestOf(absl::Span<const Job> jobs);
+
+}  // namespace matins
+
+#endif  // MATINS_JOB_JSON_H_
