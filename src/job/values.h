@@ -36,6 +36,8 @@ inline constexpr char kCap[] = "cap";
 inline constexpr char kExpired[] = "expired";        // older than backfill.max_age
 inline constexpr char kUnfillable[] = "unfillable";  // older than backfill.source_window
 inline constexpr char kReplaced[] = "replaced";
+inline constexpr char kChanged[] =
+    "changed";  // planned ahead; the schedule in force when it was due does not contain it
 inline constexpr char kSuspended[] =
     "suspended";  // resumed with --missed skip: a person's decision
 inline constexpr char kHeld[] = "held";

@@ -1,0 +1,155 @@
+// Owed and missed, by sentence (DESIGN 4).
+#include "plan/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/fault.h"
+#include "plan/world_test_support.h"
+
+namespace matins {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Minutely, first seen at 10:00:30.
+World Minutely(Misfire misfire) {
+  Job job = JobOf("* * * * *");
+  job.misfire = misfire;
+  return {Resolved(job), At("2026-11-29T10:00:30Z")};
+}
+
+TEST(Plan, OwesNothingFromBeforeFirstSight) {
+  World world = Minutely(Misfire::kEach);
+  world.Plan(At("2026-11-29T10:02:10Z"));
+  EXPECT_EQ(world.Told("2026-11-29T10:00:00Z"), "none");
+  EXPECT_THAT(world.Periods("PLANNED"), ElementsAre("2026-11-29T10:02:00Z"));
+  EXPECT_THAT(world.Periods("PLANNED backfill"), ElementsAre("2026-11-29T10:01:00Z"));
+}
+
+TEST(Plan, PlansAheadWhatIsDueWithinSeconds) {
+  World world = Minutely(Misfire::kEach);
+  const PlanWrite write = world.Plan(At("2026-11-29T10:00:55Z"));
+  ASSERT_THAT(write.intents, SizeIs(1));
+  EXPECT_EQ(write.intents[0].due, At("2026-11-29T10:01:00Z"));
+  EXPECT_EQ(write.intents[0].not_before, write.intents[0].due);
+  EXPECT_FALSE(write.intents[0].backfill);
+  EXPECT_EQ(write.intents[0].lock_key, "job/j");
+  EXPECT_EQ(write.cursor, At("2026-11-29T10:01:00Z"));
+  // Just before the next fire.
+  EXPECT_EQ(write.next_look, At("2026-11-29T10:01:55Z"));
+}
+
+TEST(Plan, NothingIsDueNothingIsPlanned) {
+  World world = Minutely(Misfire::kEach);
+  const PlanWrite write = world.Plan(At("2026-11-29T10:00:31Z"));
+  EXPECT_THAT(write.intents, IsEmpty());
+  EXPECT_EQ(write.next_look, At("2026-11-29T10:00:55Z"));
+}
+
+TEST(Plan, SkipRunsNothingThatWasMissed) {
+  World world = Minutely(Misfire::kSkip);
+  world.Plan(At("2026-11-29T10:06:30Z"));
+  EXPECT_EQ(world.Count("SKIPPED missed"), 5);
+  EXPECT_THAT(world.Periods("PLANNED"), ElementsAre("2026-11-29T10:06:00Z"));
+}
+
+TEST(Plan, LatestRunsTheNewestAlone) {
+  World world = Minutely(Misfire::kLatest);
+  world.Plan(At("2026-11-29T10:06:30Z"));
+  EXPECT_EQ(world.Count("SKIPPED superseded"), 5);
+  EXPECT_THAT(world.Periods("PLANNED"), ElementsAre("2026-11-29T10:06:00Z"));
+}
+
+TEST(Plan, LatestKeepsTheNewestThoughItWasMissed) {
+  Job job = JobOf("0 * * * *");
+  job.misfire = Misfire::kLatest;
+  World world(Resolved(job), At("2026-11-29T00:30:00Z"));
+  world.Plan(At("2026-11-29T05:30:00Z"));
+  EXPECT_EQ(world.Count("SKIPPED superseded"), 4);
+  EXPECT_THAT(world.Periods("PLANNED backfill"), ElementsAre("2026-11-29T05:00:00Z"));
+  EXPECT_EQ(world.Row("2026-11-29T05:00:00Z").start_by, absl::InfiniteFuture());
+}
+
+TEST(Plan, EachKeepsAllInsideTheCapOldestFirst) {
+  World world = Minutely(Misfire::kEach);
+  const PlanWrite write = world.Plan(At("2026-11-29T10:40:30Z"));
+  // 10:01 to 10:40 are owed; the newest 30 stay.
+  EXPECT_THAT(world.Periods("SKIPPED cap"), SizeIs(10));
+  EXPECT_EQ(world.Told("2026-11-29T10:10:00Z"), "SKIPPED cap");
+  EXPECT_EQ(world.Told("2026-11-29T10:11:00Z"), "PLANNED backfill");
+  EXPECT_EQ(world.Told("2026-11-29T10:40:00Z"), "PLANNED");
+  for (size_t i = 1; i < write.intents.size(); ++i) {
+    EXPECT_LT(write.intents[i - 1].due, write.intents[i].due);
+  }
+}
+
+TEST(Plan, TheMutantWithoutACapKeepsAll) {
+#if MATINS_LAB
+  SetMutant(Mutant::kNoCap);
+  World world = Minutely(Misfire::kEach);
+  world.Plan(At("2026-11-29T10:40:30Z"));
+  SetMutant(Mutant::kNone);
+  EXPECT_THAT(world.Periods("SKIPPED cap"), IsEmpty());
+#else
+  GTEST_SKIP() << "built without MATINS_LAB";
+#endif
+}
+
+TEST(Plan, PlanningAgainWithTheResultPlansNothing) {
+  World world = Minutely(Misfire::kLatest);
+  world.Plan(At("2026-11-29T10:40:30Z"));
+  const PlanWrite again = world.Plan(At("2026-11-29T10:40:30Z"));
+  EXPECT_THAT(again.intents, IsEmpty());
+  EXPECT_THAT(again.spans, IsEmpty());
+}
+
+TEST(Plan, MoreThanAHundredSkippedInARowAreOneSpan) {
+  World world = Minutely(Misfire::kSkip);
+  const PlanWrite write = world.Plan(At("2026-11-29T12:30:30Z"));
+  ASSERT_THAT(write.spans, SizeIs(1));
+  EXPECT_EQ(write.spans[0].count, 149);
+  EXPECT_EQ(write.spans[0].first_period, "2026-11-29T10:01:00Z");
+  EXPECT_EQ(write.spans[0].last_period, "2026-11-29T12:29:00Z");
+  EXPECT_EQ(write.spans[0].from, At("2026-11-29T10:01:00Z"));
+  EXPECT_EQ(write.spans[0].to, At("2026-11-29T12:29:00Z"));
+  EXPECT_EQ(write.spans[0].reason, "missed");
+  EXPECT_THAT(write.intents, SizeIs(1));
+}
+
+TEST(Plan, FailedPeriodsGetNewAttemptsAtTheNextTriggerInOrder) {
+  World world = Minutely(Misfire::kEach);
+  world.Plan(At("2026-11-29T10:01:00Z"));
+  world.Fail("2026-11-29T10:01:00Z", At("2026-11-29T10:01:10Z"));
+  world.Plan(At("2026-11-29T10:01:55Z"));
+  // Planned ahead; the trigger itself is yet to come.
+  EXPECT_EQ(world.Told("2026-11-29T10:01:00Z"), "FAILED");
+  EXPECT_EQ(world.next_look, At("2026-11-29T10:02:00Z"));
+  world.PlanUntil(At("2026-11-29T10:02:00Z"));
+  EXPECT_EQ(world.Told("2026-11-29T10:01:00Z"), "PLANNED");
+  EXPECT_EQ(world.Row("2026-11-29T10:01:00Z").attempts, 0);
+}
+
+TEST(Plan, HeldPeriodsWaitForAPerson) {
+  World world = Minutely(Misfire::kEach);
+  world.Plan(At("2026-11-29T10:01:00Z"));
+  world.Fail("2026-11-29T10:01:00Z", At("2026-11-29T10:01:10Z"), /*held=*/true);
+  world.Plan(At("2026-11-29T10:05:00Z"), Trigger::kPerson);
+  EXPECT_EQ(world.Told("2026-11-29T10:01:00Z"), "FAILED");
+}
+
+TEST(Plan, SuspendedJobsPlanNothing) {
+  World world = Minutely(Misfire::kEach);
+  world.state.suspended = true;
+  world.state.pending = Trigger::kReturn;
+  const PlanWrite write = world.Plan(At("2026-11-29T10:05:00Z"));
+  EXPECT_THAT(write.intents, IsEmpty());
+  EXPECT_EQ(write.cursor, absl::InfinitePast());
+  EXPECT_EQ(write.next_look, absl::InfiniteFuture());
+  EXPECT_FALSE(write.triggered);
+}
+
+}  // namespace
+}  // namespace matins
