@@ -59,8 +59,7 @@ std::string Part(uint64_t bits, int count, absl::string_view unit) {
   const int step = StepOf(bits, count);
   if (step == 1) return absl::StrCat("every ", unit);
   if (step > 1) {
-    return absl::StrCat("every ", step, " ", unit, "s",
-                        count % step == 0 ? "" : " from 0 within the next larger unit");
+    return absl::StrCat("every ", step, " ", unit, "s", count % step == 0 ? "" : " from 0");
   }
   return absl::StrCat(unit, std::popcount(bits) == 1 ? " " : "s ",
                       Join(Runs(bits, [](int v) { return absl::StrCat(v); })));
@@ -93,7 +92,8 @@ std::string Times(const Pattern& pattern) {
   if (pattern.seconds != kAllSixty || pattern.minutes != kAllSixty) {
     parts.push_back(Part(pattern.minutes, 60, "minute"));
   }
-  if (pattern.hours != kAllHours || pattern.minutes != kAllSixty) {
+  const int minute_step = StepOf(pattern.minutes, 60);
+  if (pattern.hours != kAllHours || minute_step == 0 || 60 % minute_step != 0) {
     parts.push_back(Part(pattern.hours, 24, "hour"));
   }
   const std::string text = absl::StrJoin(parts, " of ");
@@ -188,7 +188,7 @@ std::string DescribeParts(const ScheduleParts& parts) {
   const Pattern& pattern = parts.matcher->pattern();
   const std::string times = Times(pattern);
   const std::string days = Days(pattern);
-  const bool every = times.substr(0, 5) == "every" && days == "every day";
+  const bool every = pattern.hours == kAllHours && days == "every day";
   return absl::StrCat(times, every ? "" : " ", every ? "" : days, ", ", parts.zone.name());
 }
 
