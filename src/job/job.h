@@ -34,8 +34,8 @@ enum class LockScope { kJob, kPeriod, kKey };
 enum class OnLeaseLost { kRefuse, kAbortProcess };
 
 struct Backfill {
-  std::optional<absl::CivilDay>
-      start;  // nothing due before this local day is owed; unset: first sight
+  // Periods whose biz_date is before this day are not owed; unset: those due before first sight.
+  std::optional<absl::CivilDay> start;
   std::optional<int> max_periods =
       30;  // the newest N owed stay; nothing: all ("unlimited" in a file)
   absl::Duration max_age = absl::InfiniteDuration();

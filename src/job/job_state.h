@@ -46,21 +46,24 @@ struct Suspension {
 struct JobState {
   std::string job;
   int64_t revision = 0;  // rises with every accepted plan and act, and with a row deleted by hand
-  std::vector<JobVersion> versions;  // ascending; those in force at or after min(cursor, gap_from),
-                                     // the last is the current
+  // Ascending; those in force at or after min(cursor, gap_from), and where the store still has them
+  // those that `rows` name. The last is the current one.
+  std::vector<JobVersion> versions;
   absl::Time
       first_sight;  // of the job's identity; before it nothing is owed without backfill.start
   absl::Time floor =
       absl::InfinitePast();  // due instants at or below it are settled, with or without rows
-  absl::Time cursor =
-      absl::InfinitePast();  // each period due at or below it has a row or lies in a span
+  // Each period due at or below it has a row or lies in a span; InfinitePast: never planned. A
+  // change of the definition takes back what was planned beyond its instant: PLANNED rows due at or
+  // after it that nobody claimed, manual ones aside, go with it.
+  absl::Time cursor = absl::InfinitePast();
   // The earliest due instant of a period that was reopened by deletion above the floor and has no
   // row since.
   std::optional<absl::Time> gap_from;
   std::optional<Trigger> pending;  // a trigger other than a fire that waits to be planned
   bool suspended = false;
-  // Every row that is not final, and every row due at or after gap_from where that is set;
-  // ascending by due.
+  // Every row that is not final, and every row due at or after gap_from where that is set; of a job
+  // that was never planned every row (another program may have written them). Ascending by due.
   std::vector<PeriodRow> rows;
   std::vector<SkipSpan> spans;  // those that reach beyond min(cursor, gap_from)
 };
@@ -71,7 +74,8 @@ struct PlanWrite {
   int64_t expected_revision = 0;
   std::vector<Intent> intents;  // in due order
   std::vector<SkipSpan> spans;
-  absl::Time cursor;         // never below the old one
+  // Below the old one only where the store's clock has been set back far.
+  absl::Time cursor;
   absl::Time next_look;      // when planning must look at the job again: just before the next fire
   bool gaps_filled = false;  // gap_from is settled by these intents
   bool triggered = false;    // a trigger was taken: its pending mark is cleared
