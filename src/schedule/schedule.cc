@@ -164,6 +164,8 @@ class Schedule::Impl {
   std::optional<FireSearch> search_;  // refers to parts_ and zone_
 };
 
+const ScheduleParts& PartsOf(const Schedule& schedule) { return schedule.impl_->parts(); }
+
 absl::StatusOr<Schedule> Schedule::Parse(absl::string_view expression,
                                          const ScheduleOptions& options) {
   const absl::string_view text = absl::StripAsciiWhitespace(expression);

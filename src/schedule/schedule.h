@@ -46,6 +46,8 @@ struct ScheduleOptions {
   DstRule dst;
 };
 
+struct ScheduleParts;  // schedule_impl.h
+
 // Immutable, cheap to copy, and safe to use from many threads at once.
 class Schedule {
  public:
@@ -72,6 +74,7 @@ class Schedule {
   bool is_interval() const;
 
  private:
+  friend const ScheduleParts& PartsOf(const Schedule& schedule);  // for this folder's own files
   class Impl;
   explicit Schedule(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;

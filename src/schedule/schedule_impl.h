@@ -30,6 +30,8 @@ struct ScheduleParts {
   absl::Time once;                 // kOnce
 };
 
+const ScheduleParts& PartsOf(const Schedule& schedule);
+
 }  // namespace matins
 
 #endif  // MATINS_SCHEDULE_SCHEDULE_IMPL_H_
