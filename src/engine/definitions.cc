@@ -1,0 +1,62 @@
+#include "engine/definitions.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "job/json.h"
+#include "job/resolve.h"
+
+namespace matins {
+namespace {
+
+// Far beyond what one store holds; what a long life of changes leaves behind goes.
+constexpr size_t kMeaningsKept = 100'000;
+
+}  // namespace
+
+absl::StatusOr<DefinitionPtr> Definitions::Resolve(const std::string& definition) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto it = meanings_.find(definition);
+    if (it != meanings_.end()) return it->second;
+  }
+  ASSIGN_OR_RETURN(const Job job, JobFromJson(definition));
+  ASSIGN_OR_RETURN(ResolvedJob resolved, ResolveJob(job));
+  auto meaning = std::make_shared<const ResolvedJob>(std::move(resolved));
+  absl::MutexLock lock(&mutex_);
+  if (meanings_.size() >= kMeaningsKept) meanings_.clear();
+  meanings_[definition] = meaning;
+  return meaning;
+}
+
+void Definitions::Note(const JobState& state) {
+  if (state.versions.empty()) return;
+  const JobVersion& newest = state.versions.back();
+  absl::MutexLock lock(&mutex_);
+  current_[state.job] = {newest.number, newest.definition};
+}
+
+absl::StatusOr<DefinitionPtr> Definitions::Current(Store& store, const std::string& job,
+                                                   int version) {
+  const auto known = [&]() -> std::string {
+    absl::MutexLock lock(&mutex_);
+    const auto it = current_.find(job);
+    return it != current_.end() && it->second.number >= version ? it->second.definition : "";
+  };
+  std::string definition = known();
+  if (definition.empty()) {
+    ReadDueRequest request;
+    request.jobs = {job};
+    ASSIGN_OR_RETURN(const DueJobs read, store.ReadDue(request));
+    for (const JobState& state : read.jobs) Note(state);
+    definition = known();
+  }
+  if (definition.empty()) {
+    return absl::NotFoundError(absl::StrCat("job ", job, ": version ", version,
+                                            " is not in the store; it was deleted meanwhile"));
+  }
+  return Resolve(definition);
+}
+
+}  // namespace matins

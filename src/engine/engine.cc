@@ -1,0 +1,104 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+
+namespace matins {
+namespace {
+
+// How long a watch waits at most; it also bounds how long a halt waits for it.
+constexpr absl::Duration kWatch = absl::Seconds(5);
+// Between looks at whether the runs have ended; their ends ring nobody else's bell.
+constexpr absl::Duration kDrainLook = absl::Milliseconds(10);
+
+}  // namespace
+
+Engine::Engine(std::unique_ptr<Lanes> lanes, Clock& clock)
+    : lanes_(std::move(lanes)), clock_(clock) {}
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(NodeParts parts) {
+  Clock& clock = *parts.clock;
+  const auto open_store = parts.open_store;
+  ASSIGN_OR_RETURN(std::unique_ptr<Lanes> lanes, Lanes::Open(std::move(parts)));
+  auto engine = std::unique_ptr<Engine>(new Engine(std::move(lanes), clock));
+  ASSIGN_OR_RETURN(engine->watch_store_, open_store(LaneKind::kPlan));
+  return engine;
+}
+
+Engine::~Engine() { Halt(); }
+
+void Engine::Start() {
+  for (const LaneKind kind : kAllLanes) threads_.emplace_back([this, kind] { RunLane(kind); });
+  threads_.emplace_back([this] { RunWatch(); });
+}
+
+bool Engine::halted() const {
+  absl::MutexLock lock(&mutex_);
+  return halted_;
+}
+
+void Engine::RunLane(LaneKind kind) {
+  Doorbell& bell = lanes_->node().bell(kind);
+  while (!halted()) {
+    const absl::Duration next = lanes_->Step(kind);
+    bell.Wait(clock_, next);
+  }
+}
+
+void Engine::RunWatch() {
+  Node& node = lanes_->node();
+  while (!halted()) {
+    watch_store_->AwaitChange(kWatch);
+    node.freed = true;
+    node.Ring(LaneKind::kPlan);
+    node.Ring(LaneKind::kStart);
+  }
+}
+
+void Engine::LookNow() {
+  lanes_->node().freed = true;
+  lanes_->node().Ring(LaneKind::kPlan);
+  lanes_->node().Ring(LaneKind::kStart);
+}
+
+bool Engine::WaitDrained(absl::Duration until) {
+  absl::Mutex mutex;
+  while (!lanes_->Drained()) {
+    const absl::Duration now = clock_.BootNow();
+    if (now >= until) return false;
+    absl::MutexLock lock(&mutex);
+    const bool never = false;
+    clock_.AwaitUntil(mutex, absl::Condition(&never), std::min(until, now + kDrainLook));
+  }
+  return true;
+}
+
+absl::Status Engine::Drain(absl::Duration patience, absl::Duration give_up) {
+  lanes_->BeginDrain();
+  if (!WaitDrained(clock_.BootNow() + patience)) {
+    lanes_->StopRuns();
+    if (!WaitDrained(clock_.BootNow() + give_up)) {
+      Halt();
+      return absl::DeadlineExceededError(
+          "runs were stopped, but the store did not take the end of each; their leases will end");
+    }
+  }
+  Halt();
+  return lanes_->Leave();
+}
+
+void Engine::Halt() {
+  {
+    absl::MutexLock lock(&mutex_);
+    halted_ = true;
+  }
+  if (threads_.empty()) return;
+  for (const LaneKind kind : kAllLanes) lanes_->node().Ring(kind);
+  watch_store_->Interrupt();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+}  // namespace matins

@@ -1,0 +1,105 @@
+// What the lanes of one node share. Nothing here is needed after a crash: whatever counts is in the
+// store first.
+#ifndef MATINS_ENGINE_NODE_H_
+#define MATINS_ENGINE_NODE_H_
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/history.h"
+#include "engine/counters.h"
+#include "engine/definitions.h"
+#include "engine/doorbell.h"
+#include "engine/events.h"
+#include "engine/live_runs.h"
+#include "engine/mailbox.h"
+#include "execute/runner.h"
+#include "store/store.h"
+
+namespace matins {
+
+enum class LaneKind { kPlan, kStart, kFinish, kBeat, kReap, kTick };
+inline constexpr std::array<LaneKind, 6> kAllLanes = {LaneKind::kPlan,   LaneKind::kStart,
+                                                      LaneKind::kFinish, LaneKind::kBeat,
+                                                      LaneKind::kReap,   LaneKind::kTick};
+absl::string_view LaneName(LaneKind kind);  // "plan", "start", ...
+
+struct NodeOptions {
+  NodeId id;
+  int slots = 64;        // runs of this node at a time
+  int global_limit = 0;  // runs in the whole store at a time (limits.global); 0: none
+  absl::Duration ahead = absl::Seconds(5);    // what is due by now + ahead is planned and held
+  absl::Duration poll = absl::Seconds(1);     // the net under all wake-ups
+  absl::Duration put_off = absl::Seconds(5);  // a refused row is tried again after this
+  absl::Duration sweep = absl::Seconds(1);    // between looks for lost runs
+  absl::Duration tick = absl::Seconds(1);     // between signs of life
+  absl::Duration purge = absl::Seconds(60);   // between removals of history
+  absl::Duration output = absl::Seconds(2);   // between copies of a run's live output
+  absl::Duration clock_settle = absl::Minutes(5);
+  std::string give_back_program;  // what a guard starts to give a lease back; empty: nothing
+  std::string store_url;          // handed to it
+};
+
+// A row that is to be started when the boot clock says `at`.
+struct Waiting {
+  absl::Duration at;
+  HeldRow row;
+};
+
+struct Node {
+  Node(NodeOptions node_options, Clock& node_clock, Runner& node_runner, History& node_history,
+       EngineEvents& node_events)
+      : options(std::move(node_options)),
+        clock(node_clock),
+        runner(node_runner),
+        history(node_history),
+        events(node_events) {}
+
+  const NodeOptions options;
+  Clock& clock;
+  Runner& runner;
+  History& history;
+  EngineEvents& events;
+  Counters counters;
+  Definitions definitions;
+  LiveRuns live;
+
+  Mailbox<std::string> look_again;  // start, reap -> plan: jobs to be judged now
+  Mailbox<Waiting> held;            // plan -> start: rows that plan held for this node
+  struct NotLaunched {
+    LiveRunPtr run;
+    absl::Status error;
+  };
+  Mailbox<NotLaunched> not_launched;  // start -> finish: claimed, but not to be run here
+
+  std::atomic<bool> frozen{false};    // the store's clock stepped (I8)
+  std::atomic<bool> draining{false};  // nothing new is planned or started
+  std::atomic<bool> freed{false};     // something may be due that nobody holds: start looks now
+  std::atomic<int> waiting{0};        // rows that the start lane holds, for free_slots
+
+  Doorbell& bell(LaneKind kind) { return bells_[static_cast<size_t>(kind)]; }
+  void Ring(LaneKind kind) { bell(kind).Ring(); }
+  // Stops a run and its check, whichever is alive; passes over what has ended.
+  void StopRun(const LiveRun& run, StopReason why, absl::Duration grace);
+  int free_slots() const { return std::max(0, options.slots - live.count() - waiting.load()); }
+  void Say(absl::string_view name, const PeriodKey& key = {}, int64_t fence = 0,
+           std::string detail = "") {
+    events.OnEvent({name, false, key, fence, std::move(detail)});
+  }
+  void Alarm(absl::string_view name, const PeriodKey& key, int64_t fence, std::string detail) {
+    events.OnEvent({name, true, key, fence, std::move(detail)});
+  }
+
+ private:
+  std::array<Doorbell, kAllLanes.size()> bells_;
+};
+
+}  // namespace matins
+
+#endif  // MATINS_ENGINE_NODE_H_

@@ -1,0 +1,118 @@
+#include "engine/plan_lane.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/fault.h"
+#include "base/status.h"
+#include "engine/timing.h"
+
+namespace matins {
+namespace {
+
+constexpr int kJobsATurn = 500;
+// A job that cannot be planned (its calendar has ended, its definition is of a newer program) is
+// looked at again after this; meanwhile it does not stand in the others' way.
+constexpr absl::Duration kBrokenJobPause = absl::Minutes(1);
+// Two planners that race for the same jobs do not do so in a tight loop.
+constexpr absl::Duration kLostRacePause = absl::Milliseconds(20);
+
+}  // namespace
+
+absl::StatusOr<absl::Duration> PlanLane::Turn() {
+  if (node_.draining) return absl::InfiniteDuration();
+  for (std::string& job : node_.look_again.TakeAll()) asked_.insert(std::move(job));
+  ReadDueRequest request;
+  // A plan's next look stands `ahead` before the fire already.
+  request.ahead = absl::ZeroDuration();
+  request.limit = kJobsATurn;
+  request.jobs.assign(asked_.begin(), asked_.end());
+  ASSIGN_OR_RETURN(const DueJobs due, store().ReadDue(request));
+  const absl::Duration received = node_.clock.BootNow();
+  node_.frozen = due.frozen;
+  if (due.frozen) return received + node_.options.poll;
+  if (due.jobs.empty()) {
+    const bool had_asked = !std::exchange(asked_, {}).empty();
+    if (had_asked) return received;
+    return std::min(BootAt(due.next_look, due.now, received), received + node_.options.poll);
+  }
+  std::vector<PlanWrite> writes;
+  for (const JobState& state : due.jobs) {
+    node_.definitions.Note(state);
+    writes.push_back(PlanOf(state, due.now));
+  }
+  MATINS_FAULT_POINT("plan.before_write");
+  ASSIGN_OR_RETURN(const absl::Time next_look, Write(std::move(writes)));
+  MATINS_FAULT_POINT("plan.after_write");
+  const bool had_asked = !std::exchange(asked_, {}).empty();
+  if (had_asked) return node_.clock.BootNow();  // now those that are due
+  return std::min(BootAt(std::min(next_look, due.next_look), due.now, received),
+                  received + node_.options.poll);
+}
+
+absl::StatusOr<absl::Time> PlanLane::Write(std::vector<PlanWrite> writes) {
+  PlanRequest request;
+  request.hold_by = node_.options.id;
+  request.hold_ahead = node_.options.ahead;
+  request.hold_at_most = node_.free_slots();
+  request.writes = std::move(writes);
+  ASSIGN_OR_RETURN(const PlanAnswers answers, store().Plan(request));
+  const absl::Duration received = node_.clock.BootNow();
+  absl::Time next_look = absl::InfiniteFuture();
+  bool held = false;
+  for (size_t i = 0; i < answers.jobs.size(); ++i) {
+    const PlanWrite& write = request.writes[i];
+    if (!answers.jobs[i].written) {
+      ++node_.counters.plans_stale;
+      node_.Say(event::kPlanStale, {write.job, ""});
+      next_look = std::min(next_look, answers.now + kLostRacePause);
+      continue;
+    }
+    ++node_.counters.plans;
+    if (!write.intents.empty() || !write.spans.empty()) {
+      node_.Say(event::kPlanned, {write.job, ""}, 0,
+                absl::StrCat(write.intents.size(), " periods"));
+    }
+    next_look = std::min(next_look, write.next_look);
+    for (const HeldRow& row : answers.jobs[i].held) {
+      node_.held.Put({BootAt(row.not_before, answers.now, received), row});
+      ++node_.counters.held;
+      held = true;
+    }
+  }
+  if (held) node_.Ring(LaneKind::kStart);
+  return next_look;
+}
+
+PlanWrite PlanLane::PlanOf(const JobState& state, absl::Time now) {
+  absl::StatusOr<PlanWrite> write = TryPlan(state, now);
+  if (write.ok()) return *std::move(write);
+  ++node_.counters.plans_failed;
+  node_.Alarm(event::kPlanFailed, {state.job, ""}, 0, std::string(write.status().message()));
+  PlanWrite later;
+  later.job = state.job;
+  later.expected_revision = state.revision;
+  later.cursor = state.cursor;
+  later.next_look = now + kBrokenJobPause;
+  return later;
+}
+
+absl::StatusOr<PlanWrite> PlanLane::TryPlan(const JobState& state, absl::Time now) {
+  std::vector<DefinitionPtr> meanings;
+  std::vector<VersionInForce> versions;
+  for (const JobVersion& version : state.versions) {
+    ASSIGN_OR_RETURN(DefinitionPtr meaning, node_.definitions.Resolve(version.definition));
+    versions.push_back({version.number, version.from, meaning.get()});
+    meanings.push_back(std::move(meaning));
+  }
+  PlanInput input;
+  input.state = &state;
+  input.versions = versions;
+  input.now = now;
+  input.ahead = node_.options.ahead;
+  return PlanJob(input);
+}
+
+}  // namespace matins

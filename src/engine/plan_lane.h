@@ -1,0 +1,41 @@
+// Plan: what each job owes is judged and written down before anything else knows of it.
+#ifndef MATINS_ENGINE_PLAN_LANE_H_
+#define MATINS_ENGINE_PLAN_LANE_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "engine/lane.h"
+#include "plan/plan.h"
+
+namespace matins {
+
+// A turn reads the jobs whose next look has come (and those that another lane asked for), plans
+// each by the version in force, and writes the plans in one call; rows that may start soon come
+// back held for this node and go to the start lane. It is woken by the earliest next look, by
+// changes in the store, and by the poll as a net (I14, I15, I17).
+//
+// Crash windows:
+//   plan.before_write  nothing was written; the next look stands, and any node plans the same
+//   plan.after_write   rows are PLANNED, perhaps held by this dead node until held_until; then any
+//                      node starts them
+class PlanLane final : public Lane {
+ public:
+  PlanLane(Node& node, std::unique_ptr<Store> store)
+      : Lane(LaneKind::kPlan, node, std::move(store)) {}
+
+ private:
+  absl::StatusOr<absl::Duration> Turn() override;
+  // Null intents where the job cannot be planned: then only its next look moves.
+  PlanWrite PlanOf(const JobState& state, absl::Time now);
+  absl::StatusOr<PlanWrite> TryPlan(const JobState& state, absl::Time now);
+  // Answers the earliest next look of what was written, by the store's clock.
+  absl::StatusOr<absl::Time> Write(std::vector<PlanWrite> writes);
+
+  absl::flat_hash_set<std::string> asked_;  // to be looked at, due or not; kept until it was done
+};
+
+}  // namespace matins
+
+#endif  // MATINS_ENGINE_PLAN_LANE_H_

@@ -1,0 +1,236 @@
+#include "engine/start_lane.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/fault.h"
+#include "base/status.h"
+#include "engine/launch.h"
+#include "engine/timing.h"
+#include "engine/witness.h"
+
+namespace matins {
+namespace {
+
+absl::string_view ResultText(StartResult result) {
+  switch (result) {
+    case StartResult::kStarted:
+      return "started";
+    case StartResult::kTaken:
+      return "taken";
+    case StartResult::kNotDue:
+      return "not due";
+    case StartResult::kMissed:
+      return "missed";
+    case StartResult::kSuspended:
+      return "suspended";
+    case StartResult::kBlocked:
+      return "blocked by an older period";
+    case StartResult::kGap:
+      return "an older period is a gap";
+    case StartResult::kAfter:
+      return "waits for another job";
+    case StartResult::kBusy:
+      return "its lock is held";
+    case StartResult::kFull:
+      return "a limit is reached";
+    case StartResult::kOldLease:
+      return "the lease of its deleted row still lives";
+    case StartResult::kLabels:
+      return "this node lacks a label";
+    case StartResult::kFrozen:
+      return "the store's clock stepped";
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<absl::Duration> StartLane::Turn() {
+  for (Waiting& waiting : node_.held.TakeAll()) Push(std::move(waiting));
+  if (node_.draining || node_.frozen) {
+    RETURN_IF_ERROR(GiveBack());
+    return node_.draining ? absl::InfiniteDuration() : node_.clock.BootNow() + node_.options.poll;
+  }
+  if (node_.clock.BootNow() >= next_hold_) RETURN_IF_ERROR(Hold());
+  RETURN_IF_ERROR(StartDue());
+  return heap_.empty() ? next_hold_ : std::min(next_hold_, heap_.top().at);
+}
+
+void StartLane::Push(Waiting waiting) {
+  heap_.push(std::move(waiting));
+  node_.waiting = static_cast<int>(heap_.size());
+}
+
+absl::Status StartLane::Hold() {
+  HoldRequest request;
+  request.node = node_.options.id;
+  request.ahead = node_.options.ahead;
+  request.limit = node_.free_slots();
+  if (request.limit == 0) {
+    next_hold_ = node_.clock.BootNow() + node_.options.poll;
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const HoldAnswer answer, store().Hold(request));
+  const absl::Duration received = node_.clock.BootNow();
+  for (const HeldRow& row : answer.rows) {
+    Push({BootAt(row.not_before, answer.now, received), row});
+    ++node_.counters.held;
+  }
+  // As many as were asked for: there may be more, for when a slot is free.
+  next_hold_ = std::min(
+      BootAt(answer.next_start - node_.options.ahead, answer.now, received + absl::Milliseconds(1)),
+      received + node_.options.poll);
+  return absl::OkStatus();
+}
+
+absl::Status StartLane::StartDue() {
+  std::vector<Waiting> due;
+  std::vector<Waiting> no_slot;
+  const absl::Duration now = node_.clock.BootNow();
+  int slots = free_slots();
+  while (!heap_.empty() && heap_.top().at <= now) {
+    (slots-- > 0 ? due : no_slot).push_back(heap_.top());
+    heap_.pop();
+  }
+  node_.waiting = static_cast<int>(heap_.size());
+  const bool freed = node_.freed.exchange(false);
+  if (!due.empty() || (freed && slots > 0)) {
+    RETURN_IF_ERROR(Send(std::move(due), std::max(0, slots)));
+  }
+  if (no_slot.empty()) return absl::OkStatus();
+  std::vector<PeriodKey> keys;
+  for (const Waiting& waiting : no_slot) keys.push_back(waiting.row.key);
+  return store().Unhold(node_.options.id, keys);
+}
+
+absl::Status StartLane::Send(std::vector<Waiting> rows, int also_due) {
+  StartRequest request;
+  request.node = node_.options.id;
+  request.nonce = static_cast<int64_t>(random_->Next() >> 1 | 1);
+  for (const Waiting& waiting : rows) request.keys.push_back(waiting.row.key);
+  request.also_due = also_due;
+  request.global_limit = node_.options.global_limit;
+  request.put_off = node_.options.put_off;
+  for (const PeriodKey& key : request.keys) {
+    Testify(node_, "claim", "inv", {key, 0, 0, request.nonce});
+  }
+  MATINS_FAULT_POINT("start.before_send");
+  const absl::Duration sent = node_.clock.BootNow();
+  const absl::StatusOr<StartAnswers> answers = store().Start(request);
+  if (answers.ok()) return Take(rows, request, *answers, sent);
+  for (const PeriodKey& key : request.keys) {
+    Testify(node_, "claim", "info", {key, 0, 0, request.nonce}, -1, answers.status().message());
+  }
+  if (IsInDoubt(answers.status())) {
+    // What was granted has an owner that does not know of it; its lease ends, and reap finds it.
+    ++node_.counters.starts_in_doubt;
+    node_.Alarm(event::kStartInDoubt, request.keys.empty() ? PeriodKey{} : request.keys[0], 0,
+                std::string(answers.status().message()));
+  } else {
+    for (Waiting& waiting : rows) Push(std::move(waiting));
+  }
+  return answers.status();
+}
+
+absl::Status StartLane::Take(const std::vector<Waiting>& rows, const StartRequest& request,
+                             const StartAnswers& answers, absl::Duration sent) {
+  MATINS_FAULT_POINT("start.after_answer");
+  const absl::Duration received = node_.clock.BootNow();
+  std::vector<PeriodKey> newcomers;
+  for (size_t i = 0; i < answers.rows.size(); ++i) {
+    const StartAnswer& answer = answers.rows[i];
+    if (answer.result == StartResult::kStarted) {
+      Launch(*answer.claim, sent);
+    } else if (answer.result == StartResult::kNotDue && i < rows.size()) {
+      Push({BootAt(rows[i].row.not_before, answers.now, received + absl::Milliseconds(1)),
+            rows[i].row});
+    } else {
+      Testify(node_, "claim", "refused", {answer.key, 0, 0, request.nonce}, -1,
+              ResultText(answer.result));
+      Refused(answer, newcomers);
+    }
+  }
+  MATINS_FAULT_POINT("start.after_launch");
+  return newcomers.empty() ? absl::OkStatus() : Replace(newcomers);
+}
+
+void StartLane::Refused(const StartAnswer& answer, std::vector<PeriodKey>& newcomers) {
+  ++node_.counters.starts_refused;
+  node_.Say(event::kStartRefused, answer.key, 0,
+            answer.blocker.empty() ? std::string(ResultText(answer.result))
+                                   : absl::StrCat(ResultText(answer.result), ": ", answer.blocker));
+  switch (answer.result) {
+    case StartResult::kMissed:
+    case StartResult::kGap:
+      node_.look_again.Put(answer.key.job);
+      node_.Ring(LaneKind::kPlan);
+      break;
+    case StartResult::kBusy: {
+      const absl::StatusOr<DefinitionPtr> definition =
+          node_.definitions.Current(store(), answer.key.job, 0);
+      if (definition.ok() && (*definition)->job.overlap == Overlap::kReplace) {
+        newcomers.push_back(answer.key);
+      }
+      break;
+    }
+    case StartResult::kFrozen:
+      node_.frozen = true;
+      break;
+    default:
+      break;
+  }
+}
+
+void StartLane::Launch(const Claim& claim, absl::Duration sent) {
+  ++node_.counters.claims;
+  Testify(node_, "claim", "ok", TicketOf(claim));
+  node_.Say(event::kClaimed, claim.key, claim.fence);
+  auto run = std::make_shared<LiveRun>();
+  run->claim = claim;
+  run->sent = sent;
+  run->received = node_.clock.BootNow();
+  absl::StatusOr<DefinitionPtr> definition =
+      node_.definitions.Current(store(), claim.key.job, claim.current_version);
+  absl::StatusOr<RunRequest> request = definition.status();
+  if (definition.ok()) {
+    run->definition = *std::move(definition);
+    run->time_out = TimeOutDeadline(sent, run->job().timeout, run->job().grace);
+    request = RunRequestOf(*run, node_.options);
+  }
+  node_.live.Add(run);
+  if (!request.ok()) {
+    node_.not_launched.Put({run, request.status()});
+    node_.Ring(LaneKind::kFinish);
+    return;
+  }
+  node_.runner.Start(*std::move(request));
+  node_.Ring(LaneKind::kBeat);
+}
+
+absl::Status StartLane::Replace(const std::vector<PeriodKey>& newcomers) {
+  ASSIGN_OR_RETURN(const std::vector<Ticket> burnt, store().Replace(newcomers));
+  for (const Ticket& ticket : burnt) {
+    ++node_.counters.replaced;
+    node_.Say(event::kReplaced, ticket.key, ticket.fence);
+    // Another node's is told by the refusal of its next beat.
+    const LiveRunPtr run = node_.live.Find(ticket.fence);
+    if (run == nullptr) continue;
+    node_.live.WithholdBeats(ticket.fence);
+    node_.StopRun(*run, StopReason::kReplaced, run->job().grace);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StartLane::GiveBack() {
+  if (heap_.empty()) return absl::OkStatus();
+  std::vector<PeriodKey> keys;
+  for (; !heap_.empty(); heap_.pop()) keys.push_back(heap_.top().row.key);
+  node_.waiting = 0;
+  node_.Say(event::kHoldsReturned, keys[0], 0, absl::StrCat(keys.size(), " rows"));
+  return store().Unhold(node_.options.id, keys);
+}
+
+}  // namespace matins

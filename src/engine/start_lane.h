@@ -1,0 +1,59 @@
+// Start: what is due is claimed at its instant, and only what the store granted is run.
+#ifndef MATINS_ENGINE_START_LANE_H_
+#define MATINS_ENGINE_START_LANE_H_
+
+#include <memory>
+#include <queue>
+#include <vector>
+
+#include "base/random.h"
+#include "engine/lane.h"
+
+namespace matins {
+
+// Holds rows a few seconds ahead, no more than it has slots for, each with a timer of the boot
+// clock (timing.h); STARTs those that are due in one call; launches what was granted. A refused row
+// is dropped: the store looks at it again when something frees it, and whoever is free then starts
+// it.
+//
+// Crash windows:
+//   start.before_send   the rows stay held until held_until, then any node starts them
+//   start.after_answer  RUNNING rows with a lease and no process: the leases end, reap takes them
+//   start.after_launch  the guard sees that its node died, kills the tree, gives the lease back
+class StartLane final : public Lane {
+ public:
+  // `random` makes the nonces.
+  StartLane(Node& node, std::unique_ptr<Store> store, std::unique_ptr<Random> random)
+      : Lane(LaneKind::kStart, node, std::move(store)), random_(std::move(random)) {}
+
+  // Rows that wait here for their instant.
+  size_t waiting() const { return heap_.size(); }
+
+ private:
+  struct Later {
+    bool operator()(const Waiting& a, const Waiting& b) const {
+      return a.at != b.at ? a.at > b.at : a.row.priority < b.row.priority;
+    }
+  };
+
+  absl::StatusOr<absl::Duration> Turn() override;
+  absl::Status Hold();
+  absl::Status StartDue();
+  absl::Status GiveBack();
+  absl::Status Send(std::vector<Waiting> rows, int also_due);
+  absl::Status Take(const std::vector<Waiting>& rows, const StartRequest& request,
+                    const StartAnswers& answers, absl::Duration sent);
+  void Refused(const StartAnswer& answer, std::vector<PeriodKey>& newcomers);
+  void Launch(const Claim& claim, absl::Duration sent);
+  absl::Status Replace(const std::vector<PeriodKey>& newcomers);
+  void Push(Waiting waiting);
+  int free_slots() const { return node_.options.slots - node_.live.count(); }
+
+  const std::unique_ptr<Random> random_;
+  std::priority_queue<Waiting, std::vector<Waiting>, Later> heap_;
+  absl::Duration next_hold_ = absl::ZeroDuration();
+};
+
+}  // namespace matins
+
+#endif  // MATINS_ENGINE_START_LANE_H_

@@ -1,0 +1,28 @@
+// Tick: the node's sign of life, the watch over the store's clock, and the removal of history.
+#ifndef MATINS_ENGINE_TICK_LANE_H_
+#define MATINS_ENGINE_TICK_LANE_H_
+
+#include <memory>
+
+#include "engine/lane.h"
+
+namespace matins {
+
+// While the store says that its clock stepped, planning, starting and reaping rest (I8); the first
+// tick after that wakes them.
+class TickLane final : public Lane {
+ public:
+  TickLane(Node& node, std::unique_ptr<Store> store)
+      : Lane(LaneKind::kTick, node, std::move(store)) {}
+
+ private:
+  absl::StatusOr<absl::Duration> Turn() override;
+  void Note(const TickAnswer& answer);
+
+  absl::Duration next_purge_ = absl::ZeroDuration();
+  bool frozen_ = false;
+};
+
+}  // namespace matins
+
+#endif  // MATINS_ENGINE_TICK_LANE_H_

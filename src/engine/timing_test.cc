@@ -1,0 +1,36 @@
+#include "engine/timing.h"
+
+#include "gtest/gtest.h"
+
+namespace matins {
+namespace {
+
+using absl::Seconds;
+
+TEST(LeaseDeadline, StopsAndKillsBeforeTheLeaseCanEnd) {
+  const Deadline deadline = LeaseDeadline(Seconds(100), Seconds(30), Seconds(10));
+  EXPECT_EQ(deadline.kill, Seconds(125));
+  EXPECT_EQ(deadline.stop, Seconds(117.5));
+}
+
+TEST(LeaseDeadline, AShortGraceIsKept) {
+  const Deadline deadline = LeaseDeadline(Seconds(100), Seconds(30), Seconds(2));
+  EXPECT_EQ(deadline.stop, Seconds(123));
+  EXPECT_EQ(deadline.kill, Seconds(125));
+}
+
+TEST(LeaseDeadline, OneBeatMayGoUnansweredBeforeTheStopping) {
+  const absl::Duration ttl = Seconds(30);
+  const absl::Duration second_try = BeatEvery(ttl) + CallDeadline(ttl) + BeatRetry(ttl);
+  EXPECT_LT(second_try, LeaseDeadline({}, ttl, absl::Hours(1)).stop);
+}
+
+TEST(BootAt, IsNeverEarly) {
+  const absl::Time now = absl::FromUnixSeconds(1'000);
+  EXPECT_EQ(BootAt(now + Seconds(3), now, Seconds(50)), Seconds(53));
+  EXPECT_EQ(BootAt(now - Seconds(3), now, Seconds(50)), Seconds(50));
+  EXPECT_EQ(BootAt(absl::InfiniteFuture(), now, Seconds(50)), absl::InfiniteDuration());
+}
+
+}  // namespace
+}  // namespace matins

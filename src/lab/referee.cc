@@ -1,0 +1,289 @@
+#include "lab/referee.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/time.h"
+
+namespace matins {
+namespace {
+
+std::string Name(const PeriodKey& key) { return absl::StrCat(key.job, " ", key.period); }
+
+}  // namespace
+
+void Referee::Broken(absl::string_view promise, std::string what) {
+  broken_.push_back(absl::StrCat(promise, ": ", what, " at ", FormatInstant(now_())));
+}
+
+void Referee::Planned(absl::Span<const PlanWrite> writes, const PlanAnswers& answers) {
+  for (size_t i = 0; i < writes.size(); ++i) {
+    if (!answers.jobs[i].written) continue;
+    for (const Intent& intent : writes[i].intents) {
+      ++seen_["intents"];
+      const auto [it, is_new] = rows_.try_emplace(intent.key);
+      Row& row = it->second;
+      if (is_new) {
+        row.due = intent.due;
+        row.manual = intent.manual;
+      }
+      if (intent.kind == Intent::Kind::kInsert && !is_new) continue;  // left as it is
+      if (intent.kind == Intent::Kind::kReattempt && row.state == State::kFailed) {
+        row.state = State::kPlanned;
+      }
+      if (!intent.skip_reason.empty() && row.state != State::kDone &&
+          row.state != State::kRunning) {
+        row.state = State::kSkipped;
+        ++seen_["skipped"];
+      }
+    }
+  }
+}
+
+void Referee::Started(const StartAnswers& answers) {
+  for (const StartAnswer& answer : answers.rows) {
+    if (answer.result != StartResult::kStarted) {
+      ++seen_["starts refused"];
+      continue;
+    }
+    ++seen_["claims"];
+    const Claim& claim = *answer.claim;
+    const std::string name = Name(claim.key);
+    const absl::Time now = now_();
+    Row& row = At(claim.key);
+    const Job& job = jobs_[claim.key.job];
+    if (row.state != State::kPlanned) Broken("I2", absl::StrCat(name, " claimed, not PLANNED"));
+    if (now <= row.wait)
+      Broken("I7", absl::StrCat(name, " claimed over the lease of its deleted row"));
+    if (claim.fence <= last_fence_[claim.key.job]) {
+      Broken("I6",
+             absl::StrCat(name, " got fence ", claim.fence, " after ", last_fence_[claim.key.job]));
+    }
+    last_fence_[claim.key.job] = std::max(last_fence_[claim.key.job], claim.fence);
+    if (claim.due > now) Broken("I15", absl::StrCat(name, " started before it was due"));
+    if (claim.checkpoint != row.checkpoint) {
+      Broken("I10", absl::StrCat(name, " was offered checkpoint ", claim.checkpoint,
+                                 ", the last accepted is ", row.checkpoint));
+    }
+    CheckOrder(claim.key, row);
+    CheckLock(claim.key, job);
+    CheckCap(claim.key, row, job);
+    row.state = State::kRunning;
+    row.due = claim.due;
+    row.generation = claim.generation;
+    row.manual = claim.manual;
+    row.fence = claim.fence;
+    row.nonce = claim.nonce;
+    row.lease = claim.lease_until;
+    row.run_until = claim.run_until;
+  }
+}
+
+void Referee::CheckOrder(const PeriodKey& key, const Row& row) {
+  if (jobs_[key.job].backfill.order != Order::kStrict || row.manual) return;
+  for (const auto& [other, older] : rows_) {
+    if (other.job != key.job || older.due >= row.due || older.manual) continue;
+    if (older.state != State::kDone && older.state != State::kSkipped) {
+      Broken("I16", absl::StrCat(Name(key), " started before ", other.period, " was settled"));
+      return;
+    }
+  }
+}
+
+void Referee::CheckLock(const PeriodKey& key, const Job& job) {
+  int running = 0;
+  for (const auto& [other, row] : rows_) {
+    if (other.job == key.job && row.state == State::kRunning && other != key) ++running;
+  }
+  if (running > 0 && job.lock.scope == LockScope::kJob) {
+    Broken("I7", absl::StrCat(Name(key), " started while another period of its job ran"));
+  }
+  if (job.limit.has_value() && running >= *job.limit) {
+    Broken("I24", absl::StrCat(Name(key), " started beyond the limit of ", *job.limit));
+  }
+}
+
+// The newest max_periods owed stay: of one job no more than that, and what became due since, can be
+// waiting at a time.
+void Referee::CheckCap(const PeriodKey& key, const Row& row, const Job& job) {
+  if (!job.backfill.max_periods.has_value() || row.manual) return;
+  int64_t newer = 0;
+  for (const auto& [other, open] : rows_) {
+    const bool owed = open.state == State::kPlanned || open.state == State::kFailed;
+    if (other.job == key.job && open.due > row.due && owed && !open.manual) ++newer;
+  }
+  // Between the judgement and this START newer periods fell due; they were not part of it.
+  const int64_t slack = 8;
+  if (newer > *job.backfill.max_periods + slack) {
+    Broken("I17", absl::StrCat(Name(key), " started with ", newer, " newer ones owed, cap ",
+                               *job.backfill.max_periods));
+  }
+}
+
+void Referee::Owner(absl::string_view verb, const Ticket& ticket, absl::string_view lease_promise) {
+  const Row& row = At(ticket.key);
+  const std::string what = absl::StrCat(verb, " of ", Name(ticket.key), " by fence ", ticket.fence);
+  if (row.state != State::kRunning || row.fence != ticket.fence || row.nonce != ticket.nonce ||
+      row.generation != ticket.generation) {
+    Broken("I3", absl::StrCat(what, " was accepted; the current fence is ", row.fence));
+  } else if (row.lease < now_()) {
+    Broken(lease_promise, absl::StrCat(what, " was accepted after its lease had ended"));
+  }
+}
+
+void Referee::Extended(absl::Span<const ExtendRequest> requests,
+                       absl::Span<const ExtendAnswer> answers) {
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const Ticket& ticket = requests[i].ticket;
+    ++seen_[answers[i].refusal.accepted() ? "beats" : "beats refused"];
+    if (!answers[i].refusal.accepted()) continue;
+    Owner("a beat", ticket, "I5");
+    Row& row = At(ticket.key);
+    if (answers[i].lease_until < row.lease) {
+      Broken("I5", absl::StrCat(Name(ticket.key), ": a beat shortened the lease"));
+    }
+    if (answers[i].lease_until > row.run_until) {
+      Broken("I5", absl::StrCat(Name(ticket.key), ": a beat passed the time-out"));
+    }
+    row.lease = answers[i].lease_until;
+  }
+}
+
+void Referee::Checkpointed(absl::Span<const CheckpointRequest> requests,
+                           absl::Span<const Refusal> answers) {
+  for (size_t i = 0; i < requests.size(); ++i) {
+    ++seen_[answers[i].accepted() ? "checkpoints" : "checkpoints refused"];
+    if (!answers[i].accepted()) continue;
+    Owner("a checkpoint", requests[i].ticket, "I4");
+    Row& row = At(requests[i].ticket.key);
+    if (requests[i].number <= row.checkpoint) {
+      Broken("I10", absl::StrCat(Name(requests[i].ticket.key), ": checkpoint ", requests[i].number,
+                                 " after ", row.checkpoint));
+    }
+    row.checkpoint = requests[i].number;
+  }
+}
+
+void Referee::End(const FinishRequest& request) {
+  Row& row = At(request.ticket.key);
+  Owner("an end", request.ticket, "I4");
+  if (refused_for_ever_.contains({request.ticket.key, request.ticket.fence})) {
+    Broken("I9", absl::StrCat(Name(request.ticket.key), ": an end was accepted after its no"));
+  }
+  switch (request.outcome.kind) {
+    case Outcome::Kind::kDone:
+    case Outcome::Kind::kDoneByJob:
+      row.state = State::kDone;
+      ++seen_["done"];
+      if (++row.commits > 1) {
+        Broken("I1", absl::StrCat(Name(request.ticket.key), ": two accepted results"));
+      }
+      break;
+    case Outcome::Kind::kRetry:
+    case Outcome::Kind::kReturned:
+      row.state = State::kPlanned;
+      ++seen_["given back"];
+      break;
+    case Outcome::Kind::kFailed:
+    case Outcome::Kind::kHeld:
+      row.state = State::kFailed;
+      ++seen_["failed"];
+      break;
+  }
+}
+
+void Referee::Finished(absl::Span<const FinishRequest> requests,
+                       absl::Span<const Refusal> answers) {
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (answers[i].accepted()) {
+      End(requests[i]);
+    } else {
+      ++seen_["ends refused"];
+    }
+  }
+}
+
+void Referee::Resolved(absl::Span<const FinishRequest> requests,
+                       absl::Span<const ResolveAnswer> answers) {
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const Ticket& ticket = requests[i].ticket;
+    Row& row = At(ticket.key);
+    const bool stands = row.state == State::kDone && row.fence == ticket.fence;
+    if (answers[i].kind == ResolveAnswer::Kind::kNotCommitted) {
+      ++seen_["resolved no"];
+      if (stands) Broken("I9", absl::StrCat(Name(ticket.key), ": DONE, but resolved as no"));
+      refused_for_ever_.insert({ticket.key, ticket.fence});
+      // Its fence is burnt, and the period is taken back.
+      if (row.state == State::kRunning && row.fence == ticket.fence) Burnt(ticket);
+      continue;
+    }
+    ++seen_["resolved yes"];
+    if (!stands && row.state == State::kRunning && row.fence == ticket.fence) End(requests[i]);
+  }
+}
+
+void Referee::Reaped(absl::Span<const ReapRequest> requests, const std::vector<bool>& taken) {
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (!taken[i]) continue;
+    ++seen_["reaped"];
+    const PeriodKey& key = requests[i].ticket.key;
+    Row& row = At(key);
+    if (row.state != State::kRunning) {
+      Broken("I2", absl::StrCat(Name(key), " was reaped, but was not running"));
+    } else if (row.lease >= now_()) {
+      Broken("I7", absl::StrCat(Name(key), " was reaped while its lease was alive"));
+    }
+    row.state = requests[i].to == Outcome::Kind::kReturned ? State::kPlanned : State::kFailed;
+  }
+}
+
+void Referee::Burnt(const Ticket& ticket) {
+  Row& row = At(ticket.key);
+  if (row.fence != ticket.fence) return;
+  row.state = State::kPlanned;
+  row.fence = 0;
+}
+
+void Referee::Replaced(absl::Span<const Ticket> tickets) {
+  for (const Ticket& ticket : tickets) {
+    ++seen_["replaced"];
+    Burnt(ticket);
+    At(ticket.key).state = State::kSkipped;
+  }
+}
+
+void Referee::Deleted(const PeriodKey& key) {
+  ++seen_["rows deleted"];
+  Row& row = At(key);
+  if (row.state == State::kRunning) row.wait = row.lease;
+  row.state = State::kPlanned;
+  row.generation = 0;  // told by the next claim
+  row.fence = 0;
+  row.checkpoint = 0;
+  row.commits = 0;
+}
+
+void Referee::Reopened(const PeriodKey& key) {
+  ++seen_["reopened"];
+  Row& row = At(key);
+  row.state = State::kPlanned;
+  row.generation = 0;
+  row.fence = 0;
+  row.checkpoint = 0;
+  row.commits = 0;
+  row.manual = true;
+}
+
+void Referee::Skipped(const PeriodKey& key) { At(key).state = State::kSkipped; }
+
+void Referee::ClockSettled() {
+  ++seen_["clock settled"];
+  for (auto& [key, row] : rows_) {
+    if (row.state != State::kRunning) continue;
+    row.state = State::kPlanned;
+    row.fence = 0;
+  }
+}
+
+}  // namespace matins

@@ -1,0 +1,87 @@
+// Watches every call that any node makes, with its true answer and the true time, and says at once
+// when a promise is broken. It believes the store in nothing: it keeps its own book of who owns
+// what from the answers given, in the order in which they took effect.
+#ifndef MATINS_LAB_REFEREE_H_
+#define MATINS_LAB_REFEREE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "job/job.h"
+#include "job/values.h"
+#include "store/store.h"
+
+namespace matins {
+
+class Referee {
+ public:
+  // `now`: the store's clock as it would read under the lock.
+  explicit Referee(std::function<absl::Time()> now) : now_(std::move(now)) {}
+
+  void Knows(const Job& job) { jobs_[job.name] = job; }
+
+  // What took effect, after each call.
+  void Planned(absl::Span<const PlanWrite> writes, const PlanAnswers& answers);
+  void Started(const StartAnswers& answers);
+  void Extended(absl::Span<const ExtendRequest> requests, absl::Span<const ExtendAnswer> answers);
+  void Checkpointed(absl::Span<const CheckpointRequest> requests,
+                    absl::Span<const Refusal> answers);
+  void Finished(absl::Span<const FinishRequest> requests, absl::Span<const Refusal> answers);
+  void Resolved(absl::Span<const FinishRequest> requests, absl::Span<const ResolveAnswer> answers);
+  void Reaped(absl::Span<const ReapRequest> requests, const std::vector<bool>& taken);
+  void Replaced(absl::Span<const Ticket> tickets);
+  // A person's acts.
+  void Deleted(const PeriodKey& key);
+  void Reopened(const PeriodKey& key);
+  void Skipped(const PeriodKey& key);
+  // The store burnt the fences of all live rows and set its mark anew.
+  void ClockSettled();
+
+  const std::vector<std::string>& broken() const { return broken_; }
+  void Broken(absl::string_view promise, std::string what);
+  // How often each thing happened: a simulation in which nothing happened proves nothing.
+  const std::map<std::string, int64_t>& seen() const { return seen_; }
+
+ private:
+  enum class State { kPlanned, kRunning, kDone, kFailed, kSkipped };
+  struct Row {
+    State state = State::kPlanned;
+    absl::Time due;
+    int generation = 1;
+    bool manual = false;
+    int64_t fence = 0;
+    int64_t nonce = 0;
+    absl::Time lease;
+    absl::Time run_until;
+    int64_t checkpoint = 0;
+    absl::Time wait;  // the end of a lease that its row did not outlive
+    int commits = 0;
+  };
+
+  Row& At(const PeriodKey& key) { return rows_[key]; }
+  void Burnt(const Ticket& ticket);
+  void Owner(absl::string_view verb, const Ticket& ticket, absl::string_view lease_promise);
+  void End(const FinishRequest& request);
+  void CheckOrder(const PeriodKey& key, const Row& row);
+  void CheckLock(const PeriodKey& key, const Job& job);
+  void CheckCap(const PeriodKey& key, const Row& row, const Job& job);
+
+  const std::function<absl::Time()> now_;
+  std::map<std::string, Job> jobs_;
+  std::map<PeriodKey, Row> rows_;
+  std::map<std::string, int64_t> last_fence_;
+  std::set<std::pair<PeriodKey, int64_t>> refused_for_ever_;
+  std::vector<std::string> broken_;
+  std::map<std::string, int64_t> seen_;
+};
+
+}  // namespace matins
+
+#endif  // MATINS_LAB_REFEREE_H_

@@ -1,0 +1,99 @@
+// The inside of the simulator.
+#ifndef MATINS_LAB_SIMULATION_H_
+#define MATINS_LAB_SIMULATION_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/history.h"
+#include "base/random.h"
+#include "engine/events.h"
+#include "lab/faulty_store.h"
+#include "lab/ledger.h"
+#include "lab/referee.h"
+#include "lab/sim_node.h"
+#include "lab/simulator.h"
+#include "lab/workload.h"
+#include "store/act_store.h"
+
+namespace matins {
+
+class Simulation final : public History, public EngineEvents {
+ public:
+  explicit Simulation(const SimulationOptions& options);
+  ~Simulation() override;
+
+  absl::Status Open(const SimDatabaseMaker& maker);
+  void Trouble();
+  void Peace();
+  SimulationReport Report();
+
+  // The nodes' testimony, and what they say.
+  void Record(const HistoryEvent& event) override;
+  void OnEvent(const EngineEvent& event) override;
+
+ private:
+  // Steps one lane that is due, or moves time on. `until` bounds the time.
+  void Turn(absl::Duration until);
+  void RunUntil(absl::Duration until);
+  void Advance(absl::Duration d);
+  absl::Duration NextAt();
+  absl::Duration elapsed() const { return elapsed_; }
+
+  // Faults.
+  absl::Status AtFaultPoint(absl::string_view point);
+  CallFate FateOf(absl::string_view verb);
+  void Mischief();
+  void CrashSomeNode();
+  void PauseSomeNode();
+  void LongOutage();
+  void DrainSomeNode();
+  void DeleteSomeRow();
+  void ReopenSomeRow();
+  void SuspendSomeJob();
+  void ChangeSomeJob();
+  void CancelSomeRun();
+  void Crash(SimNode& node, bool power);
+  void GiveBack(const SimHost::Orphan& orphan);
+  void In(absl::Duration delay, std::function<void()> action);
+
+  absl::Status ApplyJobs(const std::vector<Job>& jobs);
+  void ReleaseHeld();
+  // What is not settled though it is due; empty: everything has converged.
+  std::vector<std::string> Unsettled();
+  void Tell(const std::string& text);
+  void WriteEvidence();
+
+  const SimulationOptions options_;
+  SeededRandom random_;
+  SeededRandom fate_random_;
+  const absl::Time start_;
+  absl::Duration elapsed_;  // since start_
+  bool trouble_ = true;
+  int depth_ = 0;
+  SimNode* stepping_ = nullptr;
+
+  std::unique_ptr<SimDatabase> database_;
+  std::unique_ptr<ActStore> acts_;
+  Ledger ledger_;
+  Referee referee_;
+  Network network_;
+  std::vector<SimJob> jobs_;
+  std::vector<std::unique_ptr<SimNode>> nodes_;
+  struct Later {
+    absl::Duration at;
+    std::function<void()> action;
+  };
+  std::vector<Later> later_;
+  int digest_ = 0;
+  int64_t turns_ = 0;
+  std::string evidence_;
+};
+
+}  // namespace matins
+
+#endif  // MATINS_LAB_SIMULATION_H_

@@ -1,0 +1,131 @@
+// Peace, and what must be true after it.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "job/resolve.h"
+#include "job/words.h"
+#include "lab/simulation.h"
+
+namespace matins {
+namespace {
+
+const Act kPerson = {"cli:somebody@somewhere", "peace"};
+constexpr absl::Duration kLook = absl::Seconds(10);
+// What fell due only just now need not be done yet.
+constexpr absl::Duration kJustDue = absl::Seconds(45);
+
+}  // namespace
+
+void Simulation::Peace() {
+  trouble_ = false;
+  Tell("peace");
+  // The last of what was already under way: restarts, wakes, late calls, resumptions.
+  RunUntil(elapsed_ + absl::Seconds(60));
+  for (auto& node : nodes_) {
+    node->node_paused = false;
+    node->machine_paused = false;
+    if (!node->alive()) (void)node->Boot(random_.Next());
+  }
+  const absl::Duration end = elapsed_ + options_.peace;
+  while (elapsed_ < end) {
+    ReleaseHeld();
+    RunUntil(elapsed_ + kLook);
+    if (Unsettled().empty()) break;
+  }
+  for (const std::string& what : Unsettled()) referee_.Broken("I20", what);
+  WriteEvidence();
+}
+
+void Simulation::ReleaseHeld() {
+  RowFilter filter;
+  filter.status = PeriodStatus::kFailed;
+  const auto rows = acts_->ReadRows(filter);
+  if (!rows.ok()) return;
+  for (const PeriodRow& row : *rows) {
+    if (!row.held && row.reason != reason::kLost) continue;
+    if (row.held && acts_->Reopen(row.key, "", kPerson).ok()) referee_.Reopened(row.key);
+  }
+}
+
+std::vector<std::string> Simulation::Unsettled() {
+  std::vector<std::string> open;
+  const absl::Time until = start_ + elapsed_ - kJustDue;
+  for (const SimJob& job : jobs_) {
+    RowFilter filter;
+    filter.job = job.job.name;
+    filter.limit = 100'000;
+    const auto rows = acts_->ReadRows(filter);
+    const auto spans = acts_->ReadSpans(job.job.name);
+    const auto resolved = ResolveJob(job.job);
+    if (!rows.ok() || !spans.ok() || !resolved.ok()) return {"the store does not answer"};
+    std::set<absl::Time> there;
+    for (const PeriodRow& row : *rows) {
+      there.insert(row.due);
+      if (row.due > until || row.status == PeriodStatus::kDone ||
+          row.status == PeriodStatus::kSkipped) {
+        continue;
+      }
+      open.push_back(absl::StrCat(row.key.job, " ", row.key.period, " is still ", Word(row.status),
+                                  " ", row.reason));
+    }
+    for (auto fire = resolved->schedule.Next(start_ - absl::Microseconds(1));
+         fire.has_value() && fire->at <= until; fire = resolved->schedule.Next(fire->at)) {
+      const bool spanned = std::any_of(spans->begin(), spans->end(), [&](const SkipSpan& span) {
+        return span.from <= fire->at && fire->at <= span.to;
+      });
+      if (!spanned && !there.contains(fire->at)) {
+        open.push_back(absl::StrCat(job.job.name, " ", FormatInstant(fire->at), " has no row"));
+      }
+    }
+  }
+  return open;
+}
+
+void Simulation::WriteEvidence() {
+  for (const SimJob& sim : jobs_) {
+    const Job& job = sim.job;
+    absl::StrAppend(&evidence_, "{\"type\":\"job_def\",\"job\":\"", job.name,
+                    "\",\"start\":", absl::ToUnixSeconds(start_),
+                    ",\"every\":", absl::ToInt64Seconds(sim.every), ",\"policy\":\"",
+                    Word(job.misfire),
+                    "\",\"ordered\":", job.backfill.order == Order::kStrict ? "true" : "false",
+                    ",\"recovery\":\"", Word(job.recovery), "\",\"max_lost\":", job.max_lost,
+                    ",\"steps\":", StepsOf(job.name),
+                    ",\"same_tx\":false,\"deadline\":60,\"grace\":10,\"audit_cadence\":60,"
+                    "\"audit_grace\":60,\"retention\":1000000000}\n");
+  }
+  for (const Ledger::Effect& effect : ledger_.effects()) {
+    absl::StrAppend(&evidence_, "{\"type\":\"effect\",\"job\":\"", effect.key.job,
+                    "\",\"period\":\"", effect.key.period, "\",\"step\":", effect.step - 1,
+                    ",\"token\":\"", effect.fence,
+                    "\",\"db\":", absl::ToUnixMicros(effect.at) / 1e6, "}\n");
+  }
+  absl::StrAppend(&evidence_, "{\"type\":\"cut\",\"audit\":false,\"db\":",
+                  absl::ToUnixMicros(start_ + elapsed_) / 1e6, "}\n");
+}
+
+SimulationReport Simulation::Report() {
+  SimulationReport report;
+  report.broken = referee_.broken();
+  report.seen = referee_.seen();
+  report.seen["turns"] = turns_;
+  report.seen["effects"] = static_cast<int64_t>(ledger_.effects().size());
+  report.seen["effects refused"] = ledger_.refused();
+  report.evidence = std::move(evidence_);
+  return report;
+}
+
+absl::StatusOr<SimulationReport> Simulate(const SimulationOptions& options,
+                                          const SimDatabaseMaker& maker) {
+  Simulation simulation(options);
+  RETURN_IF_ERROR(simulation.Open(maker));
+  simulation.Trouble();
+  simulation.Peace();
+  return simulation.Report();
+}
+
+}  // namespace matins

@@ -1,0 +1,87 @@
+#include "lab/workload.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace matins {
+namespace {
+
+constexpr int kSeconds[] = {15, 20, 30, 60};
+
+Job MakeJob(int number, int every, Random& random) {
+  Job job;
+  job.name = absl::StrCat("job-", number);
+  job.schedule = every == 60 ? "0 * * * * *" : absl::StrCat("*/", every, " * * * * *");
+  job.dialect = Dialect::kSeconds6;
+  job.period = PeriodKind::kFire;
+  job.misfire =
+      random.OneIn(2) ? Misfire::kEach : (random.OneIn(2) ? Misfire::kLatest : Misfire::kSkip);
+  job.overlap = Overlap::kForbid;
+  if (job.misfire == Misfire::kEach) {
+    job.backfill.order = random.OneIn(3) ? Order::kNone : Order::kStrict;
+    job.backfill.max_periods = 3 + static_cast<int>(random.Below(6));
+    if (random.OneIn(3)) job.overlap = Overlap::kQueue;
+  } else if (random.OneIn(3)) {
+    job.overlap = Overlap::kReplace;
+  } else if (random.OneIn(2)) {
+    job.overlap = Overlap::kQueue;
+  }
+  if (job.overlap == Overlap::kForbid && job.backfill.order == Order::kNone && random.OneIn(4)) {
+    job.overlap = Overlap::kAllow;
+    job.lock.scope = LockScope::kPeriod;
+    job.limit = 1 + static_cast<int>(random.Below(3));
+  }
+  job.start_deadline = absl::Seconds(2 + random.Below(8));
+  job.lock.ttl = absl::Seconds(4 + random.Below(5));
+  job.grace = absl::Seconds(1);
+  job.timeout = absl::Seconds(15 + random.Below(20));
+  job.retry.attempts = 1 + static_cast<int>(random.Below(3));
+  job.retry.backoff_min = absl::Seconds(1);
+  job.retry.backoff_max = absl::Seconds(8);
+  const uint64_t recovery = random.Below(6);
+  job.recovery = recovery == 0   ? Recovery::kHold
+                 : recovery == 1 ? Recovery::kResume
+                                 : Recovery::kRerun;
+  job.max_lost = random.OneIn(3) ? 2 : 5;
+  if (random.OneIn(4)) job.spread = absl::Seconds(2);
+  job.run.kind = RunKind::kHandler;
+  job.run.handler = "work";
+  return job;
+}
+
+}  // namespace
+
+std::vector<SimJob> MakeJobs(Random& random) {
+  std::vector<SimJob> jobs;
+  const int count = 2 + static_cast<int>(random.Below(3));
+  for (int i = 0; i < count; ++i) {
+    const int every = kSeconds[random.Below(std::size(kSeconds))];
+    jobs.push_back({MakeJob(i, every, random), absl::Seconds(every)});
+  }
+  return jobs;
+}
+
+Job ChangedJob(const SimJob& job, Random& random) {
+  Job changed = job.job;
+  changed.timeout += absl::Seconds(1 + random.Below(5));
+  changed.start_deadline += absl::Seconds(random.Below(3));
+  return changed;
+}
+
+int StepsOf(const std::string& job) { return 1 + static_cast<unsigned char>(job.back()) % 3; }
+
+Fate MakeFate(const RunRequest& request, bool trouble, Random& random) {
+  Fate fate;
+  fate.steps = StepsOf(request.values.job);
+  fate.step = absl::Milliseconds(50 + random.Below(600));
+  if (!trouble) return fate;
+  if (random.OneIn(4)) fate.step = absl::Milliseconds(500 + random.Below(4000));
+  fate.ignores_term = random.OneIn(5);
+  const uint64_t end = random.Below(12);
+  if (end == 0) fate.exit_code = 3;
+  if (end == 1) fate.hangs = true;
+  return fate;
+}
+
+}  // namespace matins
