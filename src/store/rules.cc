@@ -1,5 +1,7 @@
 #include "store/rules.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -55,6 +57,21 @@ Outcome::Kind LossOf(const LossRule& rule, int losses_before, bool has_checkpoin
   if (rule.recovery == "hold") return Outcome::Kind::kHeld;
   if (rule.recovery == "resume" && !has_checkpoint) return Outcome::Kind::kHeld;
   return losses_before + 1 >= rule.max_lost ? Outcome::Kind::kFailed : Outcome::Kind::kReturned;
+}
+
+absl::Duration KeepFor(const Job& job) {
+  const absl::Duration kDay = absl::Hours(24);
+  const absl::Duration kLongest = 36'500 * kDay;
+  absl::Duration keep = 90 * kDay;
+  if (job.backfill.source_window != absl::InfiniteDuration()) {
+    keep = std::max(keep, job.backfill.source_window);
+  }
+  absl::Duration step = kDay;
+  if (job.period == PeriodKind::kHour) step = absl::Hours(1);
+  if (job.period == PeriodKind::kWeek) step = 7 * kDay;
+  if (job.period == PeriodKind::kMonth) step = 31 * kDay;
+  keep = std::max(keep, job.backfill.max_periods ? *job.backfill.max_periods * step : kLongest);
+  return std::min(keep, kLongest);
 }
 
 }  // namespace matins

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "job/job.h"
 #include "job/values.h"
 
 namespace matins {
@@ -53,6 +54,10 @@ struct LossRule {
   int max_lost = 5;
 };
 Outcome::Kind LossOf(const LossRule& rule, int losses_before, bool has_checkpoint);
+
+// How long a settled row stays at least: the largest of the cap's periods, the source window and 90
+// days; a century where there is no cap.
+absl::Duration KeepFor(const Job& job);
 
 }  // namespace matins
 

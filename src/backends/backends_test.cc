@@ -1,0 +1,25 @@
+#include "backends/backends.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace matins {
+namespace {
+
+TEST(DatabaseFromUrl, TakesASqlitePath) {
+  const auto database = DatabaseFromUrl("sqlite:some/matins.db");
+  ASSERT_TRUE(database.ok()) << database.status();
+  EXPECT_EQ((*database)->Describe(), "sqlite:some/matins.db");
+  EXPECT_EQ((*DatabaseFromUrl("sqlite:///srv/matins.db"))->Describe(), "sqlite:/srv/matins.db");
+}
+
+TEST(DatabaseFromUrl, RefusesWhatItDoesNotKnowWithoutRepeatingAPassword) {
+  EXPECT_EQ(DatabaseFromUrl("sqlite:").status().code(), absl::StatusCode::kInvalidArgument);
+  const absl::Status status = DatabaseFromUrl("oracle://scott:tiger@host").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), testing::Not(testing::HasSubstr("tiger")));
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("sqlite:PATH"));
+}
+
+}  // namespace
+}  // namespace matins

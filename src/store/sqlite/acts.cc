@@ -1,0 +1,346 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "job/words.h"
+#include "store/rules.h"
+#include "store/sqlite/sqlite_acts.h"
+#include "store/sqlite/sqlite_store.h"
+
+namespace matins::sqlite {
+namespace {
+
+absl::Status NoJob(absl::string_view job) {
+  return absl::NotFoundError(
+      absl::StrCat("there is no job ", job, "; `matins job list` shows those that are"));
+}
+
+absl::Status NoRow(const PeriodKey& key) {
+  return absl::NotFoundError(absl::StrCat("job ", key.job, " has no period ", key.period,
+                                          "; `matins watermark ", key.job, "` shows them"));
+}
+
+bool JobExists(Connection& db, absl::string_view job) {
+  return db.Sql("SELECT 1 FROM job WHERE name = ? AND NOT deleted", job).Next();
+}
+
+std::optional<std::string> RunningPeriod(Connection& db, absl::string_view job) {
+  Statement row = db.Sql(
+      "SELECT period || ' on ' || node FROM job_watermark WHERE job_name = ? AND status = "
+      "'RUNNING' LIMIT 1",
+      job);
+  if (!row.Next()) return std::nullopt;
+  return row.Text(0);
+}
+
+void BumpRevision(Connection& db, absl::string_view job) {
+  db.Sql("UPDATE job SET revision = revision + 1 WHERE name = ?", job).Run();
+}
+
+}  // namespace
+
+void TakeBackHeld(Connection& db, absl::string_view job) {
+  db.Sql(
+        "UPDATE job_watermark SET held_by = '', held_until = NULL WHERE job_name = ? AND status = "
+        "'PLANNED' AND held_by <> ''",
+        job)
+      .Run();
+}
+
+void SuspendJob(Connection& db, absl::Time now, absl::string_view job, const Act& act) {
+  TakeBackHeld(db, job);
+  db.Sql(
+        "UPDATE job SET suspended_at = ?, suspended_by = ?, suspended_why = ?, revision = revision "
+        "+ 1, next_look = 0 WHERE name = ?",
+        now, act.who, act.why, job)
+      .Run();
+  db.Sql(
+        "INSERT INTO job_span (job, kind, from_at, to_at, by_whom, why) VALUES (?, 'suspended', ?, "
+        "NULL, ?, ?)",
+        job, now, act.who, act.why)
+      .Run();
+  WriteEvent(db, now, {.kind = "suspended", .job = job, .who = act.who, .why = act.why});
+}
+
+void ResumeJob(Connection& db, absl::Time now, absl::string_view job, bool trigger,
+               const Act& act) {
+  db.Sql(
+        "UPDATE job SET suspended_at = NULL, suspended_by = '', suspended_why = '', revision = "
+        "revision + 1, next_look = 0, pending = CASE WHEN ? THEN 'person' ELSE pending END WHERE "
+        "name = ?",
+        trigger, job)
+      .Run();
+  db.Sql("UPDATE job_span SET to_at = ? WHERE job = ? AND kind = 'suspended' AND to_at IS NULL",
+         now, job)
+      .Run();
+  db.Sql(
+        "UPDATE job_watermark SET look_at = not_before WHERE job_name = ? AND status = 'PLANNED' "
+        "AND look_at > not_before",
+        job)
+      .Run();
+  WriteEvent(db, now, {.kind = "resumed", .job = job, .who = act.who, .why = act.why});
+}
+
+absl::Status DeleteJob(Connection& db, absl::Time now, absl::string_view job, bool force,
+                       const Act& act) {
+  if (!JobExists(db, job)) return NoJob(job);
+  if (!force) {
+    if (const std::optional<std::string> running = RunningPeriod(db, job)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("job ", job, " is running ", *running, "; cancel it first, or say --force"));
+    }
+  }
+  TakeBackHeld(db, job);
+  db.Sql(
+        "UPDATE job SET deleted = 1, next_look = NULL, pending = NULL, revision = revision + 1 "
+        "WHERE name = ?",
+        job)
+      .Run();
+  db.Sql("UPDATE job_watermark SET look_at = NULL WHERE job_name = ? AND status = 'PLANNED'", job)
+      .Run();
+  db.Sql("DELETE FROM job_after WHERE job = ?", job).Run();
+  WriteEvent(db, now, {.kind = "deleted", .job = job, .who = act.who, .why = act.why});
+  return absl::OkStatus();
+}
+
+absl::Status SqliteActs::Suspend(absl::string_view job, const Act& act) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "suspend"));
+  {
+    Statement row = db_->Sql(
+        "SELECT suspended_at IS NOT NULL, suspended_by, suspended_why FROM job WHERE name = ? AND "
+        "NOT deleted",
+        job);
+    if (!row.Next()) return db_->ok() ? NoJob(job) : db_->status();
+    if (row.Bool(0)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("job ", job, " is suspended already, by ", row.Text(1), ": ", row.Text(2)));
+    }
+  }
+  SuspendJob(*db_, transaction.now(), job, act);
+  return transaction.Commit();
+}
+
+absl::Status SqliteActs::Resume(absl::string_view job, const std::optional<PlanWrite>& skip,
+                                const Act& act) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "resume"));
+  {
+    Statement row =
+        db_->Sql("SELECT suspended_at IS NOT NULL FROM job WHERE name = ? AND NOT deleted", job);
+    if (!row.Next()) return db_->ok() ? NoJob(job) : db_->status();
+    if (!row.Bool(0)) {
+      return absl::FailedPreconditionError(absl::StrCat("job ", job, " is not suspended"));
+    }
+  }
+  if (skip) {
+    HoldAtOnce none;
+    std::vector<HeldRow> held;
+    if (!WritePlan(*db_, transaction.now(), *skip, &none, &held)) {
+      RETURN_IF_ERROR(db_->status());
+      return absl::AbortedError(
+          absl::StrCat("job ", job, " changed since it was looked at; try again"));
+    }
+  }
+  ResumeJob(*db_, transaction.now(), job, !skip, act);
+  return transaction.Commit();
+}
+
+absl::Status SqliteActs::Rename(absl::string_view from, absl::string_view to, const Act& act) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "rename"));
+  if (!JobExists(*db_, from)) return NoJob(from);
+  if (db_->Sql("SELECT 1 FROM job WHERE name = ?1 UNION SELECT 1 FROM job_watermark WHERE "
+               "job_name = ?1",
+               to)
+          .Next()) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("there is, or was, a job ", to, "; choose a name that was never used"));
+  }
+  if (const std::optional<std::string> running = RunningPeriod(*db_, from)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", from, " is running ", *running, "; wait until it has ended"));
+  }
+  TakeBackHeld(*db_, from);
+  db_->Sql(
+         "UPDATE job SET name = ?2, revision = revision + 1, definition = json_set(definition, "
+         "'$.name', ?2) WHERE name = ?1",
+         from, to)
+      .Run();
+  db_->Sql(
+         "UPDATE job_version SET job = ?2, definition = json_set(definition, '$.name', ?2) WHERE "
+         "job = ?1",
+         from, to)
+      .Run();
+  db_->Sql(
+         "UPDATE job_watermark SET lock_key = 'job/' || ?2 WHERE job_name = ?1 AND lock_key = "
+         "'job/' || ?1",
+         from, to)
+      .Run();
+  for (const char* sql : {"UPDATE job_watermark SET job_name = ?2 WHERE job_name = ?1",
+                          "UPDATE job_after SET job = ?2 WHERE job = ?1",
+                          "UPDATE job_after SET after_job = ?2 WHERE after_job = ?1",
+                          "UPDATE job_span SET job = ?2 WHERE job = ?1",
+                          "UPDATE job_run SET job_name = ?2 WHERE job_name = ?1",
+                          "UPDATE job_event SET job = ?2 WHERE job = ?1",
+                          "UPDATE job_checkpoint SET job_name = ?2 WHERE job_name = ?1",
+                          "UPDATE job_figure SET job_name = ?2 WHERE job_name = ?1",
+                          "UPDATE job_journal SET job_name = ?2 WHERE job_name = ?1",
+                          "UPDATE job_lock SET job_name = ?2 WHERE job_name = ?1"}) {
+    db_->Sql(sql, from, to).Run();
+  }
+  WriteEvent(*db_, transaction.now(),
+             {.kind = "renamed",
+              .job = to,
+              .who = act.who,
+              .why = act.why,
+              .detail = absl::StrCat("{\"from\":", JsonString(from), "}")});
+  return transaction.Commit();
+}
+
+absl::Status SqliteActs::Delete(absl::string_view job, bool force, const Act& act) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "delete"));
+  RETURN_IF_ERROR(DeleteJob(*db_, transaction.now(), job, force, act));
+  return transaction.Commit();
+}
+
+absl::Status SqliteActs::Reopen(const PeriodKey& key, absl::string_view params, const Act& act) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "reopen"));
+  const absl::Time now = transaction.now();
+  const std::optional<Row> row = FindRow(*db_, key);
+  if (!row) return db_->ok() ? NoRow(key) : db_->status();
+  if (!JobExists(*db_, key.job)) return NoJob(key.job);
+  if (row->status == PeriodStatus::kRunning) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(key.job, " ", key.period, " is running on ", row->node, " as run ", row->fence,
+                     "; wait for it, or `matins cancel ", row->fence, "`"));
+  }
+  const bool final = row->status == PeriodStatus::kDone || row->status == PeriodStatus::kSkipped ||
+                     (row->status == PeriodStatus::kFailed && row->held);
+  if (!final) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(key.job, " ", key.period, " is ", Word(row->status),
+                     " and runs without being opened again; `matins run ", key.job, "`"));
+  }
+  db_->Sql(
+         "UPDATE job_watermark SET status = 'PLANNED', held = 0, generation = generation + 1, "
+         "ver = 1, op = 'plan', op_at = ?1, finished_at = NULL, start_by = NULL, look_at = "
+         "coalesce(not_before, 0), not_before = coalesce(not_before, 0), manual = 1, params = ?2, "
+         "reason = '', by_whom = ?3, attempts = 0, attempts_total = 0, losses = 0, "
+         "wait_until = NULL, checkpoint = 0, checkpointed_at = NULL, planned_at = ?1, "
+         "dispatched_at = NULL, backfill = 0, lock_key = coalesce(lock_key, (SELECT 'job/' || "
+         "name FROM job WHERE name = job_name AND lock_scope = 'job')) WHERE job_name = ?4 AND "
+         "period = ?5",
+         now, params, act.who, key.job, key.period)
+      .Run();
+  BumpRevision(*db_, key.job);
+  WriteEvent(*db_, now,
+             {.kind = "reopened",
+              .job = key.job,
+              .period = key.period,
+              .generation = row->generation + 1,
+              .who = act.who,
+              .why = act.why,
+              .detail = absl::StrCat("{\"old_status\":\"", Word(row->status), "\",\"old_fence\":\"",
+                                     row->fence, "\",\"lease_until\":null}")});
+  return transaction.Commit();
+}
+
+absl::Status SqliteActs::Skip(absl::Span<const PeriodKey> keys, const Act& act) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "skip"));
+  const absl::Time now = transaction.now();
+  for (const PeriodKey& key : keys) {
+    const std::optional<Row> row = FindRow(*db_, key);
+    if (!row) return db_->ok() ? NoRow(key) : db_->status();
+    if (row->status != PeriodStatus::kPlanned && row->status != PeriodStatus::kFailed) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(key.job, " ", key.period, " is ", Word(row->status),
+                       "; only a period that is PLANNED or FAILED can be skipped"));
+    }
+    db_->Sql(
+           "UPDATE job_watermark SET status = 'SKIPPED', held = 0, reason = ?1, by_whom = ?2, "
+           "finished_at = ?3, ver = ver + 1, op = 'skip', op_at = ?4, held_by = '', held_until = "
+           "NULL WHERE job_name = ?5 AND period = ?6",
+           act.why.empty() ? "by hand" : act.why, act.who, FinishedText(now), now, key.job,
+           key.period)
+        .Run();
+    BumpRevision(*db_, key.job);
+    Wake(*db_, *row, row->lock_key, false);
+    WriteEvent(*db_, now,
+               {.kind = "skip",
+                .job = key.job,
+                .period = key.period,
+                .generation = row->generation,
+                .who = act.who,
+                .why = act.why});
+  }
+  return transaction.Commit();
+}
+
+absl::Status SqliteActs::Cancel(int64_t fence, const Act& act) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "cancel"));
+  PeriodKey key;
+  int generation = 0;
+  {
+    Statement row = db_->Sql(
+        "UPDATE job_watermark SET cancel_by = ?, cancel_why = ? WHERE status = 'RUNNING' AND "
+        "fence = ? AND lease_until > ? RETURNING job_name, period, generation",
+        act.who, act.why, fence, transaction.now());
+    while (row.Next()) {
+      key = {row.Text(0), row.Text(1)};
+      generation = static_cast<int>(row.Int(2));
+    }
+  }
+  if (key.job.empty()) {
+    RETURN_IF_ERROR(db_->status());
+    return absl::NotFoundError(
+        absl::StrCat("no run ", fence, " is alive; `matins runs` shows those that are"));
+  }
+  WriteEvent(*db_, transaction.now(),
+             {.kind = "cancel",
+              .job = key.job,
+              .period = key.period,
+              .generation = generation,
+              .who = act.who,
+              .why = act.why,
+              .detail = absl::StrCat("{\"fence\":\"", fence, "\"}")});
+  return transaction.Commit();
+}
+
+absl::Status SqliteActs::TriggerNow(absl::string_view job, const Act& act) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "trigger"));
+  if (!JobExists(*db_, job)) return NoJob(job);
+  db_->Sql(
+         "UPDATE job SET pending = 'person', next_look = 0, revision = revision + 1 WHERE name = ?",
+         job)
+      .Run();
+  WriteEvent(*db_, transaction.now(),
+             {.kind = "trigger", .job = job, .who = act.who, .why = act.why});
+  return transaction.Commit();
+}
+
+absl::Status SqliteActs::AcceptClock(const Act& act) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "accept_clock"));
+  if (!transaction.frozen()) return absl::OkStatus();
+  SettleClock(*db_, transaction, act.who, act.why);
+  return transaction.Commit();
+}
+
+absl::StatusOr<int64_t> SqliteActs::BumpEpoch(const Act& act) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "bump_epoch"));
+  const int64_t epoch = transaction.epoch() + 1;
+  db_->Sql("UPDATE matins_meta SET value = ? WHERE key = 'epoch'", epoch).Run();
+  WriteEvent(*db_, transaction.now(),
+             {.kind = "epoch",
+              .who = act.who,
+              .why = act.why,
+              .detail = absl::StrCat("{\"epoch\":", epoch, "}")});
+  RETURN_IF_ERROR(transaction.Commit());
+  return epoch;
+}
+
+absl::Status SqliteActs::SetJournal(bool full) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "set_journal"));
+  db_->Sql("UPDATE matins_meta SET value = ? WHERE key = 'journal'", full ? "full" : "runs").Run();
+  return transaction.Commit();
+}
+
+}  // namespace matins::sqlite

@@ -1,0 +1,246 @@
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "store/rules.h"
+#include "store/sqlite/sqlite_store.h"
+
+namespace matins::sqlite {
+namespace {
+
+// How often other processes' changes are looked for: one read of the shared WAL index each.
+constexpr absl::Duration kPoll = absl::Milliseconds(25);
+
+std::optional<absl::Time> MetaTime(Connection& db, absl::string_view key) {
+  Statement row = db.Sql("SELECT value FROM matins_meta WHERE key = ?", key);
+  if (!row.Next() || row.Null(0)) return std::nullopt;
+  return row.Time(0, absl::InfinitePast());
+}
+
+template <typename T>
+void SetMeta(Connection& db, absl::string_view key, const T& value) {
+  db.Sql("INSERT OR REPLACE INTO matins_meta (key, value) VALUES (?, ?)", key, value).Run();
+}
+
+struct KnownNode {
+  absl::Time seen;
+  absl::Duration boot;
+};
+
+std::optional<KnownNode> FindNode(Connection& db, const std::string& name) {
+  Statement row = db.Sql("SELECT seen_at, boot FROM job_node WHERE name = ?", name);
+  if (!row.Next()) return std::nullopt;
+  return KnownNode{row.Time(0, absl::InfinitePast()), row.Micros(1)};
+}
+
+// The step that a tick sees, told for people; nothing where the clock goes as it should.
+std::optional<std::string> StepSeen(absl::Time raw, absl::Time mark, const TickRequest& request,
+                                    const std::optional<KnownNode>& node) {
+  if (mark == absl::InfinitePast()) return std::nullopt;
+  const auto told = [&](const char* where, absl::Duration by) {
+    return absl::StrFormat("the store's clock went %s by %s at %s", where,
+                           absl::FormatDuration(absl::Trunc(by, absl::Milliseconds(1))),
+                           FormatInstant(mark));
+  };
+  if (raw < mark - kStepBack) return told("back", mark - raw);
+  // Only a node that was here before the jump can say what its boot clock explains; a machine that
+  // slept, or was down, is no step.
+  if (!node || raw - mark <= kStepForward) return std::nullopt;
+  const absl::Duration unexplained = (raw - mark) - (request.boot - node->boot);
+  if (unexplained <= kStepForward) return std::nullopt;
+  return told("forward", unexplained);
+}
+
+void Freeze(Connection& db, absl::Time now, absl::Time raw, const std::string& why) {
+  SetMeta(db, "clock_frozen_at", now);
+  SetMeta(db, "clock_frozen_why", why);
+  SetMeta(db, "clock_raw", raw);
+  SetMeta(db, "clock_steady_from", raw);
+  WriteEvent(db, now,
+             {.kind = "clock", .who = "policy", .why = why, .detail = "{\"frozen\":true}"});
+}
+
+// Whether the frozen clock has now been steady for long enough.
+bool Steady(Connection& db, absl::Time raw, absl::Duration settle) {
+  const absl::Time last = MetaTime(db, "clock_raw").value_or(raw);
+  absl::Time from = MetaTime(db, "clock_steady_from").value_or(raw);
+  if (raw < last - kStepBack || raw > last + kStepForward) from = raw;
+  SetMeta(db, "clock_raw", raw);
+  SetMeta(db, "clock_steady_from", from);
+  return raw - from >= settle;
+}
+
+// A trigger by return backs off, so that a crash loop is no retry storm; one that came too early is
+// given when its time has come.
+bool ReturnNow(Connection& db, absl::Time now, bool nobody_was_here) {
+  const std::optional<absl::Time> last = MetaTime(db, "return_last");
+  const std::optional<absl::Time> due = MetaTime(db, "return_due");
+  absl::Duration wait = absl::ZeroDuration();
+  if (last && now - *last <= kReturnCalm) {
+    wait = MetaTime(db, "return_wait").value_or(absl::UnixEpoch()) - absl::UnixEpoch();
+  }
+  const bool waited = due && *due <= now;
+  if (!nobody_was_here && !waited) return false;
+  if (!waited && last && now < *last + wait) {
+    SetMeta(db, "return_due", *last + wait);
+    return false;
+  }
+  SetMeta(db, "return_last", now);
+  SetMeta(db, "return_wait", std::min(std::max(2 * wait, kReturnWaitMin), kReturnWaitMax));
+  SetMeta(db, "return_due", std::nullopt);
+  return true;
+}
+
+void TriggerByReturn(Connection& db, absl::Time now, const std::string& node) {
+  db.Sql(
+        "UPDATE job SET pending = 'return', next_look = 0, revision = revision + 1 WHERE NOT "
+        "deleted AND pending IS NULL")
+      .Run();
+  WriteEvent(db, now, {.kind = "return", .who = absl::StrCat("node:", node)});
+}
+
+int64_t LiveNodes(Connection& db, absl::Time now) {
+  Statement row =
+      db.Sql("SELECT count(*) FROM job_node WHERE NOT left AND seen_at > ?", now - kNodeGone);
+  return row.Next() ? row.Int(0) : 0;
+}
+
+}  // namespace
+
+void SettleClock(Connection& db, Transaction& transaction, absl::string_view who,
+                 absl::string_view why) {
+  const absl::Time now = FromMicros(ToMicros(db.RawClock()));
+  static const std::string kLive = absl::StrCat(
+      "SELECT ", kRowColumns,
+      " FROM job_watermark WHERE status = 'RUNNING' AND lease_until IS NOT NULL ORDER BY "
+      "job_name, period");
+  transaction.AcceptClock(now);
+  std::vector<Row> live;
+  {
+    Statement rows = db.Sql(kLive);
+    while (rows.Next()) live.push_back(ReadRow(rows));
+  }
+  Jobs jobs(db);
+  for (const Row& row : live) {
+    Ending ending = TakenBack(row, jobs.Find(row.key.job), now);
+    ending.outcome.message = "the store's clock stepped; its lease could not be judged";
+    // The old lease end was told by the old clock.
+    ending.op = "burn";
+    ending.wait_until = absl::InfinitePast();
+    EndAttempt(db, transaction, row, ending);
+  }
+  const absl::Time soon = now + absl::Minutes(5);
+  db.Sql("UPDATE job_lock SET until = min(until, ?)", soon).Run();
+  db.Sql("UPDATE job_watermark SET wait_until = ?1 WHERE status = 'PLANNED' AND wait_until > ?1",
+         soon)
+      .Run();
+  db.Sql(
+        "UPDATE job_watermark SET held_by = '', held_until = NULL WHERE status = 'PLANNED' AND "
+        "held_by <> ''")
+      .Run();
+  db.Sql(
+        "UPDATE job_watermark SET look_at = not_before WHERE status = 'PLANNED' AND look_at > "
+        "not_before")
+      .Run();
+  db.Sql("UPDATE job_node SET seen_at = min(seen_at, ?)", now).Run();
+  db.Sql(
+        "DELETE FROM matins_meta WHERE key IN ('clock_frozen_at', 'clock_frozen_why', "
+        "'clock_raw', 'clock_steady_from', 'return_last', 'return_wait', 'return_due')")
+      .Run();
+  SetMeta(db, "clock_hwm", now);
+  WriteEvent(db, now,
+             {.kind = "clock",
+              .who = who,
+              .why = why,
+              .detail = absl::StrCat("{\"frozen\":false,\"burnt\":", live.size(), "}")});
+}
+
+absl::StatusOr<TickAnswer> SqliteStore::Tick(const TickRequest& request) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "tick"));
+  const absl::Time raw = FromMicros(ToMicros(db_->RawClock()));
+  const absl::Time mark = MetaTime(*db_, "clock_hwm").value_or(absl::InfinitePast());
+  const std::optional<KnownNode> known = FindNode(*db_, request.node.name);
+  TickAnswer answer;
+  if (MetaTime(*db_, "clock_frozen_at")) {
+    if (Steady(*db_, raw, absl::Microseconds(request.clock_settle_us))) {
+      SettleClock(*db_, transaction, "policy", "the clock has been steady");
+    }
+  } else if (std::optional<std::string> why = StepSeen(raw, mark, request, known)) {
+    Freeze(*db_, transaction.now(), raw, *why);
+  } else if (raw > mark) {
+    SetMeta(*db_, "clock_hwm", raw);
+  }
+  answer.now = transaction.now();
+  answer.epoch = transaction.epoch();
+  {
+    Statement why = db_->Sql(
+        "SELECT value FROM matins_meta WHERE key = 'clock_frozen_why' AND EXISTS (SELECT 1 FROM "
+        "matins_meta WHERE key = 'clock_frozen_at')");
+    if (why.Next()) {
+      answer.frozen = true;
+      answer.frozen_why = why.Text(0);
+    }
+  }
+  if (!answer.frozen) {
+    answer.returned = ReturnNow(*db_, answer.now, LiveNodes(*db_, answer.now) == 0);
+    if (answer.returned) TriggerByReturn(*db_, answer.now, request.node.name);
+  }
+  db_->Sql(
+         "INSERT INTO job_node (name, labels, started_at, seen_at, left, boot, clock_offset) "
+         "VALUES (?1, ?2, ?3, ?3, 0, ?4, ?5) ON CONFLICT (name) DO UPDATE SET labels = ?2, "
+         "seen_at = ?3, left = 0, boot = ?4, clock_offset = ?5",
+         request.node.name, JsonArray(request.node.labels), answer.now, request.boot,
+         request.wall - answer.now)
+      .Run();
+  answer.live_nodes = static_cast<int>(LiveNodes(*db_, answer.now));
+  RETURN_IF_ERROR(transaction.Commit());
+  return answer;
+}
+
+absl::Status SqliteStore::Leave(const NodeId& node) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "leave"));
+  db_->Sql("UPDATE job_node SET left = 1 WHERE name = ?", node.name).Run();
+  db_->Sql(
+         "UPDATE job_watermark SET held_by = '', held_until = NULL WHERE status = 'PLANNED' AND "
+         "held_by = ? AND held_by <> ''",
+         node.name)
+      .Run();
+  return transaction.Commit();
+}
+
+void SqliteStore::AwaitChange(absl::Duration at_most) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto left = [&] {
+    return at_most - absl::FromChrono(std::chrono::steady_clock::now() - begin);
+  };
+  Hub& hub = db_->hub();
+  for (;;) {
+    bool woken = false;
+    {
+      absl::MutexLock lock(&hub.mutex());
+      const auto moved = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        return interrupted_ || hub.changes_locked() != seen_changes_;
+      };
+      const absl::Duration wait = std::max(absl::ZeroDuration(), std::min(kPoll, left()));
+      woken = hub.mutex().AwaitWithTimeout(absl::Condition(&moved), wait);
+      interrupted_ = false;
+      seen_changes_ = hub.changes_locked();
+    }
+    watcher_->ClearStatus();
+    const int64_t version = watcher_->DataVersion();
+    if (version != std::exchange(seen_version_, version)) woken = true;
+    if (woken || left() <= absl::ZeroDuration()) return;
+  }
+}
+
+void SqliteStore::Interrupt() {
+  absl::MutexLock lock(&db_->hub().mutex());
+  interrupted_ = true;
+}
+
+}  // namespace matins::sqlite

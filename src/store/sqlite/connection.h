@@ -1,0 +1,224 @@
+// A connection to the SQLite file, its prepared statements, and transactions that take the write
+// lock first and read the clock second (I4).
+#ifndef MATINS_STORE_SQLITE_CONNECTION_H_
+#define MATINS_STORE_SQLITE_CONNECTION_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "store/database.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace matins::sqlite {
+
+// What the connections of one Database share: writers queue here before they ask SQLite for its
+// lock, so that threads of one process take turns instead of polling, and waiting lanes are woken.
+// Thread-safe.
+class Hub {
+ public:
+  // False where the queue did not move on within `wait`.
+  bool EnterWriter(absl::Duration wait);
+  void LeaveWriter();
+  void Changed();  // something may have become due or changed
+  int64_t changes();
+
+  absl::Mutex& mutex() ABSL_LOCK_RETURNED(mutex_) { return mutex_; }
+  int64_t changes_locked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return changes_; }
+
+ private:
+  absl::Mutex mutex_;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+class Connection;
+
+// One run of a prepared statement. Errors stick to the connection: a statement after a failed one
+// does nothing and answers no row, and the transaction's Commit tells the first error.
+class Statement {
+ public:
+  Statement(Statement&& other) noexcept
+      : db_(other.db_), stmt_(other.stmt_), owned_(other.owned_), next_(other.next_) {
+    other.stmt_ = nullptr;
+  }
+  Statement& operator=(Statement&&) = delete;
+  ~Statement();
+
+  // Binds the next parameter. Infinite instants and nothing are NULL; durations are microseconds.
+  Statement& Bind(int64_t value);
+  Statement& Bind(int value) { return Bind(int64_t{value}); }
+  Statement& Bind(bool value) { return Bind(int64_t{value}); }
+  Statement& Bind(double value);
+  Statement& Bind(absl::string_view value);
+  Statement& Bind(const std::string& value) { return Bind(absl::string_view(value)); }
+  Statement& Bind(const char* value) { return Bind(absl::string_view(value)); }
+  Statement& BindBlob(absl::string_view value);
+  Statement& Bind(absl::Time value);
+  Statement& Bind(absl::Duration value) { return Bind(absl::ToInt64Microseconds(value)); }
+  Statement& Bind(std::nullopt_t);
+  template <typename T>
+  Statement& Bind(const std::optional<T>& value) {
+    return value ? Bind(*value) : Bind(std::nullopt);
+  }
+
+  // Steps to the next row; false at the end and after an error.
+  bool Next();
+  // Runs to the end; answers the rows changed by it.
+  int Run();
+
+  // Columns of the current row, from 0.
+  bool Null(int column) const;
+  int64_t Int(int column) const;
+  bool Bool(int column) const { return Int(column) != 0; }
+  double Real(int column) const;
+  std::string Text(int column) const;  // empty for NULL; bytes of any content
+  absl::Time Time(int column, absl::Time if_null) const;
+  absl::Duration Micros(int column) const { return absl::Microseconds(Int(column)); }
+  std::optional<int> OptionalInt(int column) const;
+
+ private:
+  friend class Connection;
+  Statement(Connection* db, sqlite3_stmt* stmt, bool owned) : db_(db), stmt_(stmt), owned_(owned) {}
+  void Check(int rc);
+
+  Connection* db_;
+  sqlite3_stmt* stmt_;
+  bool owned_;
+  int next_ = 1;
+};
+
+struct ConnectionOptions {
+  std::string path;
+  absl::Duration call_deadline = absl::Seconds(5);
+  std::function<absl::Time()> clock;  // empty: CLOCK_REALTIME
+  bool create = false;
+};
+
+// Used from one thread at a time.
+class Connection {
+ public:
+  // WAL, synchronous=FULL, foreign keys off, matins_now() registered. Errors: NotFound where the
+  // file is missing, FailedPrecondition where it is no database, is read-only, or lies on a network
+  // file system; Unavailable where it is busy.
+  static absl::StatusOr<std::unique_ptr<Connection>> Open(const ConnectionOptions& options,
+                                                          std::shared_ptr<Hub> hub);
+  // An empty database that lives as long as the connection.
+  static absl::StatusOr<std::unique_ptr<Connection>> OpenMemory();
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  template <typename... Args>
+  Statement Sql(absl::string_view sql, const Args&... args) {
+    Statement statement = Prepare(sql);
+    (statement.Bind(args), ...);
+    return statement;
+  }
+  // Several statements without parameters or rows.
+  absl::Status Script(const std::string& sql);
+
+  // The first error since the last ClearStatus.
+  const absl::Status& status() const { return status_; }
+  void ClearStatus() { status_ = absl::OkStatus(); }
+  void Fail(absl::Status status);
+  bool ok() const { return status_.ok(); }
+
+  // What matins_now() answers: the clock, never below the high-water mark. Inside a transaction it
+  // stands still at the instant of its first reading, which comes after the lock.
+  absl::Time Now();
+  absl::Time RawClock() const;
+  void SetMark(absl::Time mark) { mark_ = mark; }
+  void FixNow(std::optional<absl::Time> now) { fixed_now_ = now; }
+
+  // Changes made by other connections (PRAGMA data_version).
+  int64_t DataVersion();
+  absl::Status ErrorOf(int rc, absl::string_view what, bool committing = false);
+
+  Hub& hub() { return *hub_; }
+  sqlite3* raw() { return db_; }
+  const ConnectionOptions& options() const { return options_; }
+
+ private:
+  friend class Statement;
+  Connection(ConnectionOptions options, std::shared_ptr<Hub> hub)
+      : options_(std::move(options)), hub_(std::move(hub)) {}
+  absl::Status Configure();
+  Statement Prepare(absl::string_view sql);
+
+  ConnectionOptions options_;
+  std::shared_ptr<Hub> hub_;
+  sqlite3* db_ = nullptr;
+  absl::flat_hash_map<std::string, sqlite3_stmt*> statements_;
+  absl::Status status_;
+  absl::Time mark_ = absl::InfinitePast();
+  std::optional<absl::Time> fixed_now_;
+};
+
+// BEGIN IMMEDIATE .. COMMIT of one verb; rolls back unless committed.
+class Transaction {
+ public:
+  // Takes the write lock within the call's deadline, then reads epoch, mark and clock. `verb` names
+  // the fault points sqlite.VERB.before_commit and sqlite.VERB.after_commit.
+  static absl::StatusOr<Transaction> Begin(Connection& db, absl::string_view verb);
+  Transaction(Transaction&& other) noexcept;
+  Transaction& operator=(Transaction&&) = delete;
+  ~Transaction();
+
+  absl::Time now() const { return now_; }
+  bool frozen() const { return frozen_; }  // the clock stepped (I8)
+  int64_t epoch() const { return epoch_; }
+  // The clock is accepted as it stands: the transaction goes on at `now`, not frozen.
+  void AcceptClock(absl::Time now);
+  // The next number of the one source of fences; I6. Kept by Commit.
+  int64_t NextFence();
+  // Unavailable: nothing took effect. InDoubt: the disk failed while the commit was being synced.
+  absl::Status Commit();
+
+ private:
+  Transaction(Connection* db, absl::string_view verb) : db_(db), verb_(verb) {}
+  absl::Status Load(std::optional<absl::Time> early);
+
+  Connection* db_;
+  std::string verb_;
+  absl::Time now_;
+  bool frozen_ = false;
+  int64_t epoch_ = 0;
+  int64_t fence_next_ = 0;
+  int64_t fence_read_ = 0;
+  int64_t changes_before_ = 0;
+};
+
+// A deferred read of one snapshot; ends with the object.
+class ReadSnapshot {
+ public:
+  static absl::StatusOr<ReadSnapshot> Begin(Connection& db);
+  ReadSnapshot(ReadSnapshot&& other) noexcept : db_(other.db_) { other.db_ = nullptr; }
+  ReadSnapshot& operator=(ReadSnapshot&&) = delete;
+  ~ReadSnapshot();
+  absl::Time now() const { return now_; }
+  bool frozen() const { return frozen_; }
+  int64_t epoch() const { return epoch_; }
+
+ private:
+  explicit ReadSnapshot(Connection* db) : db_(db) {}
+  Connection* db_;
+  absl::Time now_;
+  bool frozen_ = false;
+  int64_t epoch_ = 0;
+};
+
+}  // namespace matins::sqlite
+
+#endif  // MATINS_STORE_SQLITE_CONNECTION_H_

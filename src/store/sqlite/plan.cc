@@ -1,0 +1,301 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/fault.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "job/words.h"
+#include "store/rules.h"
+#include "store/sqlite/sqlite_store.h"
+
+namespace matins::sqlite {
+namespace {
+
+// ---- reading ----
+
+void ReadVersions(Connection& db, absl::Time after, JobState* state) {
+  Statement rows =
+      db.Sql("SELECT version, from_at, definition FROM job_version WHERE job = ? ORDER BY version",
+             state->job);
+  while (rows.Next()) {
+    JobVersion version{static_cast<int>(rows.Int(0)), rows.Time(1, absl::InfinitePast()),
+                       rows.Text(2)};
+    // A version is in force until the next one's beginning: the older ones before that are past.
+    if (version.from <= after) state->versions.clear();
+    state->versions.push_back(std::move(version));
+  }
+}
+
+void ReadRows(Connection& db, JobState* state) {
+  static const std::string kOpen =
+      absl::StrCat("SELECT ", kRowColumns,
+                   " FROM job_watermark WHERE job_name = ? AND status IN ('PLANNED', 'RUNNING', "
+                   "'FAILED') AND NOT held");
+  static const std::string kSinceGap = absl::StrCat(
+      "SELECT ", kRowColumns,
+      " FROM job_watermark WHERE job_name = ?1 AND (status IN ('DONE', 'SKIPPED') OR held) AND "
+      "due_at >= ?2");
+  // Rows of other programs have no due instant; their day stands for it.
+  static const std::string kForeignSinceGap = absl::StrCat(
+      "SELECT ", kRowColumns,
+      " FROM job_watermark WHERE job_name = ?1 AND due_at IS NULL AND status IN ('DONE', "
+      "'SKIPPED') AND biz_date >= date(?2 / 1000000 - 172800, 'unixepoch')");
+  const auto read = [&](Statement rows) {
+    while (rows.Next()) state->rows.push_back(ReadRow(rows));
+  };
+  read(db.Sql(kOpen, state->job));
+  if (state->gap_from) {
+    read(db.Sql(kSinceGap, state->job, *state->gap_from));
+    read(db.Sql(kForeignSinceGap, state->job, *state->gap_from));
+  }
+  std::sort(state->rows.begin(), state->rows.end(), [](const PeriodRow& a, const PeriodRow& b) {
+    return std::tie(a.due, a.key.period) < std::tie(b.due, b.key.period);
+  });
+}
+
+void ReadSpans(Connection& db, absl::Time after, JobState* state) {
+  Statement rows = db.Sql(
+      "SELECT from_at, to_at, first_period, last_period, count, reason, by_whom FROM job_span "
+      "WHERE job = ? AND kind = 'skipped' AND to_at > ? ORDER BY from_at, id",
+      state->job, after == absl::InfinitePast() ? absl::UnixEpoch() : after);
+  while (rows.Next()) {
+    state->spans.push_back({rows.Time(0, absl::InfinitePast()), rows.Time(1, absl::InfinitePast()),
+                            rows.Text(2), rows.Text(3), rows.Int(4), rows.Text(5), rows.Text(6)});
+  }
+}
+
+JobState ReadJob(Connection& db, const std::string& name) {
+  JobState state;
+  state.job = name;
+  {
+    Statement row = db.Sql(
+        "SELECT revision, first_sight, floor, cursor, gap_from, pending, suspended_at IS NOT NULL "
+        "FROM job WHERE name = ?",
+        name);
+    if (!row.Next()) return state;
+    state.revision = row.Int(0);
+    state.first_sight = row.Time(1, absl::InfinitePast());
+    state.floor = row.Time(2, absl::InfinitePast());
+    state.cursor = row.Time(3, absl::InfinitePast());
+    if (!row.Null(4)) state.gap_from = row.Time(4, absl::InfinitePast());
+    if (!row.Null(5)) state.pending = FromWord<Trigger>(row.Text(5));
+    state.suspended = row.Bool(6);
+  }
+  const absl::Time after = std::min(state.cursor, state.gap_from.value_or(state.cursor));
+  ReadVersions(db, after, &state);
+  ReadRows(db, &state);
+  ReadSpans(db, after, &state);
+  return state;
+}
+
+// ---- writing ----
+
+// The fence goes on rising and an old lease is waited for, whatever became of the row before.
+struct Past {
+  int generation = 1;
+  int64_t fence = 0;
+  absl::Time wait_until = absl::InfinitePast();
+};
+
+Past PastOf(Connection& db, const PeriodKey& key) {
+  Past past;
+  Statement row = db.Sql(
+      "SELECT generation, CAST(json_extract(detail, '$.old_fence') AS INTEGER), "
+      "json_extract(detail, '$.lease_until') FROM job_event WHERE job = ? AND period = ? AND "
+      "kind = 'reopened' ORDER BY id DESC LIMIT 1",
+      key.job, key.period);
+  if (row.Next()) {
+    past.generation = static_cast<int>(row.Int(0));
+    past.fence = row.Int(1);
+    past.wait_until = row.Time(2, absl::InfinitePast());
+  }
+  return past;
+}
+
+bool MayHold(const Intent& intent, absl::Time now, const HoldAtOnce& hold) {
+  return hold.node != nullptr && hold.room > 0 && intent.skip_reason.empty() &&
+         intent.not_before <= now + hold.ahead;
+}
+
+void Insert(Connection& db, absl::Time now, const Intent& intent, bool hold_it, HoldAtOnce* hold,
+            std::vector<HeldRow>* held) {
+  const Past past = PastOf(db, intent.key);
+  const bool skipped = !intent.skip_reason.empty();
+  static constexpr absl::string_view kInsert =
+      "INTO job_watermark (job_name, period, biz_date, status, finished_at, generation, op, op_at, "
+      "due_at, window_start, window_end, nominal, not_before, start_by, look_at, version, "
+      "backfill, manual, params, reason, by_whom, priority, lock_key, fence, wait_until, "
+      "planned_at, held_by, held_until, dispatched_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+      "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+  static const std::string kOnce =
+      absl::StrCat("INSERT ", kInsert, " ON CONFLICT (job_name, period) DO NOTHING");
+  static const std::string kOver = absl::StrCat("INSERT OR REPLACE ", kInsert);
+  const std::string& sql = IsMutant(Mutant::kNoUniqueKey) ? kOver : kOnce;
+  const int inserted =
+      db.Sql(sql, intent.key.job, intent.key.period, FormatDay(intent.biz_date),
+             Word(skipped ? PeriodStatus::kSkipped : PeriodStatus::kPlanned),
+             skipped ? std::optional<std::string>(FinishedText(now)) : std::nullopt,
+             past.generation, skipped ? "skip" : "plan", now, intent.due, intent.window_start,
+             intent.window_end, NominalText(intent.nominal), intent.not_before, intent.start_by,
+             intent.not_before, intent.version, intent.backfill, intent.manual, intent.params,
+             intent.skip_reason, intent.by, intent.priority,
+             intent.lock_key.empty() ? std::nullopt : std::optional<std::string>(intent.lock_key),
+             past.fence, past.wait_until, now, hold_it ? hold->node->name : std::string(),
+             hold_it ? std::max(now, intent.not_before) + kHoldFor : absl::InfinitePast(),
+             hold_it ? now : absl::InfinitePast())
+          .Run();
+  if (!hold_it || inserted == 0) return;
+  --hold->room;
+  held->push_back({intent.key, intent.not_before, intent.priority});
+}
+
+void Change(Connection& db, absl::Time now, const Intent& intent) {
+  switch (intent.kind) {
+    case Intent::Kind::kInsert:
+      return;
+    case Intent::Kind::kSkip: {
+      const int changed =
+          db.Sql(
+                "UPDATE job_watermark SET status = 'SKIPPED', reason = ?, by_whom = ?, "
+                "finished_at = ?, ver = ver + 1, op = 'skip', op_at = ?, held_by = '', "
+                "held_until = NULL WHERE job_name = ? AND period = ? AND status IN ('PLANNED', "
+                "'FAILED') AND NOT held",
+                intent.skip_reason, intent.by, FinishedText(now), now, intent.key.job,
+                intent.key.period)
+              .Run();
+      PeriodRow row;
+      row.key = intent.key;
+      if (changed > 0) Wake(db, row, "", false);
+      return;
+    }
+    case Intent::Kind::kReattempt:
+      db.Sql(
+            "UPDATE job_watermark SET status = 'PLANNED', attempts = 0, reason = '', "
+            "finished_at = NULL, not_before = ?1, look_at = ?1, start_by = ?2, backfill = ?3, "
+            "ver = ver + 1, op = 'dispatch', op_at = ?4 WHERE job_name = ?5 AND period = ?6 AND "
+            "status = 'FAILED' AND NOT held",
+            intent.not_before, intent.start_by, intent.backfill, now, intent.key.job,
+            intent.key.period)
+          .Run();
+      return;
+    case Intent::Kind::kJudge:
+      db.Sql(
+            "UPDATE job_watermark SET start_by = ?, backfill = ?, look_at = not_before, "
+            "ver = ver + 1, op = 'dispatch', op_at = ? WHERE job_name = ? AND period = ? AND "
+            "status = 'PLANNED'",
+            intent.start_by, intent.backfill, now, intent.key.job, intent.key.period)
+          .Run();
+      return;
+  }
+}
+
+void WriteAct(Connection& db, absl::Time now, const PlanWrite& write) {
+  const auto all = [&](auto condition) {
+    return !write.intents.empty() &&
+           std::all_of(write.intents.begin(), write.intents.end(), condition);
+  };
+  absl::string_view kind = "backfill";
+  if (all([](const Intent& i) { return !i.skip_reason.empty(); })) kind = "skip";
+  if (all([](const Intent& i) { return i.manual; })) kind = "run";
+  WriteEvent(db, now,
+             {.kind = kind,
+              .job = write.job,
+              .period = write.intents.size() == 1 ? write.intents[0].key.period : std::string(),
+              .who = write.act->who,
+              .why = write.act->why,
+              .detail = absl::StrCat("{\"periods\":", write.intents.size(), "}")});
+}
+
+}  // namespace
+
+bool WritePlan(Connection& db, absl::Time now, const PlanWrite& write, HoldAtOnce* hold,
+               std::vector<HeldRow>* held) {
+  const int taken =
+      db.Sql(
+            "UPDATE job SET revision = revision + 1, cursor = CASE WHEN ?1 IS NULL THEN cursor "
+            "WHEN cursor IS NULL THEN ?1 ELSE max(cursor, ?1) END, next_look = ?2, "
+            "gap_from = CASE WHEN ?3 THEN NULL ELSE gap_from END, "
+            "pending = CASE WHEN ?4 THEN NULL ELSE pending END "
+            "WHERE name = ?5 AND revision = ?6 AND NOT deleted",
+            write.cursor, write.next_look, write.gaps_filled, write.triggered, write.job,
+            write.expected_revision)
+          .Run();
+  if (taken == 0) return false;
+  Jobs jobs(db);
+  const JobInfo* job = jobs.Find(write.job);
+  const bool holdable = job != nullptr && !job->suspended && hold->node != nullptr &&
+                        HasLabels(hold->node->labels, job->labels);
+  for (const Intent& intent : write.intents) {
+    if (intent.kind != Intent::Kind::kInsert) {
+      Change(db, now, intent);
+    } else {
+      Insert(db, now, intent, holdable && MayHold(intent, now, *hold), hold, held);
+    }
+  }
+  for (const SkipSpan& span : write.spans) {
+    db.Sql(
+          "INSERT INTO job_span (job, kind, from_at, to_at, first_period, last_period, count, "
+          "reason, by_whom) VALUES (?, 'skipped', ?, ?, ?, ?, ?, ?, ?)",
+          write.job, span.from, span.to, span.first_period, span.last_period, span.count,
+          span.reason, span.by)
+        .Run();
+  }
+  if (write.act) WriteAct(db, now, write);
+  return db.ok();
+}
+
+absl::StatusOr<DueJobs> SqliteStore::ReadDue(const ReadDueRequest& request) {
+  ASSIGN_OR_RETURN(ReadSnapshot snapshot, ReadSnapshot::Begin(*db_));
+  DueJobs due;
+  due.now = snapshot.now();
+  due.frozen = snapshot.frozen();
+  std::vector<std::string> names;
+  if (request.jobs.empty()) {
+    Statement rows = db_->Sql(
+        "SELECT name FROM job WHERE next_look <= ? AND NOT deleted ORDER BY next_look, name "
+        "LIMIT ?",
+        due.now + request.ahead, request.limit);
+    while (rows.Next()) names.push_back(rows.Text(0));
+  } else {
+    for (const std::string& name : request.jobs) {
+      if (db_->Sql("SELECT 1 FROM job WHERE name = ? AND NOT deleted", name).Next()) {
+        names.push_back(name);
+      }
+    }
+  }
+  for (const std::string& name : names) due.jobs.push_back(ReadJob(*db_, name));
+  const std::set<std::string> answered(names.begin(), names.end());
+  Statement rest = db_->Sql(
+      "SELECT name, next_look FROM job WHERE next_look IS NOT NULL AND NOT deleted ORDER BY "
+      "next_look");
+  while (rest.Next()) {
+    if (answered.contains(rest.Text(0))) continue;
+    due.next_look = rest.Time(1, absl::InfiniteFuture());
+    break;
+  }
+  RETURN_IF_ERROR(db_->status());
+  return due;
+}
+
+absl::StatusOr<PlanAnswers> SqliteStore::Plan(const PlanRequest& request) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "plan"));
+  PlanAnswers answers;
+  answers.now = transaction.now();
+  HoldAtOnce hold;
+  hold.node = request.hold_by.name.empty() ? nullptr : &request.hold_by;
+  hold.ahead = request.hold_ahead;
+  hold.room = request.hold_at_most;
+  for (const PlanWrite& write : request.writes) {
+    PlanAnswer answer;
+    if (!transaction.frozen()) {
+      answer.written = WritePlan(*db_, transaction.now(), write, &hold, &answer.held);
+    }
+    answers.jobs.push_back(std::move(answer));
+  }
+  RETURN_IF_ERROR(transaction.Commit());
+  return answers;
+}
+
+}  // namespace matins::sqlite

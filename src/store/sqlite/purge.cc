@@ -1,0 +1,99 @@
+#include <algorithm>
+
+#include "base/status.h"
+#include "store/sqlite/sqlite_store.h"
+
+namespace matins::sqlite {
+namespace {
+
+struct Keep {
+  std::string job;
+  int succeeded = 0;
+  int failed = 0;
+};
+
+// All that is due at or below the floor is settled: it moves over DONE and SKIPPED alone, not past
+// what is planned, and never nearer than the job's keep_for.
+void MoveFloors(Connection& db, absl::Time now) {
+  db.Sql(
+        "UPDATE job SET floor = new_floor FROM (SELECT name AS of_job, min(?1 - keep_for, cursor, "
+        "coalesce(gap_from - 1, 9223372036854775807), coalesce((SELECT min(due_at) - 1 FROM "
+        "job_watermark WHERE job_name = job.name AND status IN ('PLANNED', 'RUNNING', 'FAILED')), "
+        "9223372036854775807)) AS new_floor FROM job WHERE NOT deleted AND keep_for IS NOT NULL "
+        "AND cursor IS NOT NULL) WHERE name = of_job AND new_floor > coalesce(floor, "
+        "-9223372036854775807) AND EXISTS (SELECT 1 FROM job_watermark WHERE job_name = of_job "
+        "AND due_at <= new_floor)",
+        now)
+      .Run();
+}
+
+int64_t DropRows(Connection& db, const std::string& job, int64_t limit) {
+  for (const char* sql :
+       {"DELETE FROM job_checkpoint WHERE job_name = ?1 AND period IN (SELECT period FROM "
+        "job_watermark WHERE job_name = ?1 AND due_at <= (SELECT floor FROM job WHERE name = ?1) "
+        "ORDER BY due_at LIMIT ?2)",
+        "DELETE FROM job_journal WHERE job_name = ?1 AND period IN (SELECT period FROM "
+        "job_watermark WHERE job_name = ?1 AND due_at <= (SELECT floor FROM job WHERE name = ?1) "
+        "ORDER BY due_at LIMIT ?2)"}) {
+    db.Sql(sql, job, limit).Run();
+  }
+  return db
+      .Sql(
+          "DELETE FROM job_watermark WHERE rowid IN (SELECT rowid FROM job_watermark WHERE "
+          "job_name = ?1 AND due_at <= (SELECT floor FROM job WHERE name = ?1) ORDER BY due_at "
+          "LIMIT ?2)",
+          job, limit)
+      .Run();
+}
+
+// Attempts of periods that are still open stay, whatever `history:` says.
+int64_t DropRuns(Connection& db, const Keep& keep, bool succeeded, int64_t limit) {
+  std::vector<int64_t> fences;
+  {
+    Statement rows = db.Sql(
+        "SELECT fence FROM job_run r WHERE job_name = ?1 AND (status = 'DONE') = ?2 AND NOT "
+        "EXISTS (SELECT 1 FROM job_watermark w WHERE w.job_name = r.job_name AND w.period = "
+        "r.period AND w.status IN ('PLANNED', 'RUNNING', 'FAILED')) ORDER BY finished_at DESC, "
+        "fence DESC LIMIT ?3 OFFSET ?4",
+        keep.job, succeeded, limit, succeeded ? keep.succeeded : keep.failed);
+    while (rows.Next()) fences.push_back(rows.Int(0));
+  }
+  for (int64_t fence : fences) {
+    db.Sql("DELETE FROM job_run WHERE fence = ?", fence).Run();
+    db.Sql("DELETE FROM job_output WHERE fence = ?", fence).Run();
+  }
+  return static_cast<int64_t>(fences.size());
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> SqliteStore::Purge(int limit) {
+  std::vector<Keep> keeps;
+  {
+    ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "purge"));
+    MoveFloors(*db_, transaction.now());
+    db_->Sql("DELETE FROM job_lock WHERE until <= ?", transaction.now()).Run();
+    db_->Sql("DELETE FROM job_node WHERE seen_at < ?", transaction.now() - absl::Hours(24 * 7))
+        .Run();
+    Statement jobs =
+        db_->Sql("SELECT name, history_succeeded, history_failed FROM job ORDER BY name");
+    while (jobs.Next()) {
+      keeps.push_back({jobs.Text(0), static_cast<int>(jobs.Int(1)), static_cast<int>(jobs.Int(2))});
+    }
+    RETURN_IF_ERROR(transaction.Commit());
+  }
+  int64_t gone = 0;
+  for (const Keep& keep : keeps) {
+    if (gone >= limit) break;
+    // One short transaction a job, so that nobody waits for a purge.
+    ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "purge"));
+    int64_t here = DropRows(*db_, keep.job, limit - gone);
+    here += DropRuns(*db_, keep, true, limit - gone - here);
+    here += DropRuns(*db_, keep, false, std::max<int64_t>(0, limit - gone - here));
+    RETURN_IF_ERROR(transaction.Commit());
+    gone += here;
+  }
+  return gone;
+}
+
+}  // namespace matins::sqlite

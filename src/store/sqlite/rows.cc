@@ -1,0 +1,291 @@
+#include "store/sqlite/rows.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/fault.h"
+#include "base/time.h"
+#include "job/words.h"
+#include "store/rules.h"
+
+namespace matins::sqlite {
+
+const char kRowColumns[] =
+    "job_name, period, biz_date, status, held, generation, ver, due_at, window_start, window_end, "
+    "nominal, not_before, start_by, version, backfill, manual, params, reason, by_whom, attempts, "
+    "attempts_total, losses, fence, nonce, node, held_by, held_until, claimed_at, lease_until, "
+    "run_until, wait_until, checkpoint, finished_at, op_at, lock_key, priority, planned_at, "
+    "dispatched_at, checkpointed_at, cancel_by IS NOT NULL, cancel_why";
+
+Row ReadRow(const Statement& q) {
+  constexpr absl::Time kPast = absl::InfinitePast();
+  Row row;
+  int i = 0;
+  row.key.job = q.Text(i++);
+  row.key.period = q.Text(i++);
+  row.biz_date = ParseDay(q.Text(i++)).value_or(absl::CivilDay());
+  row.status = FromWord<PeriodStatus>(q.Text(i++)).value_or(PeriodStatus::kFailed);
+  row.held = q.Bool(i++);
+  row.generation = static_cast<int>(q.Int(i++));
+  row.change = q.Int(i++);
+  row.due = q.Time(i++, kPast);
+  row.window_start = q.Time(i++, kPast);
+  row.window_end = q.Time(i++, kPast);
+  row.nominal = NominalFromText(q.Text(i++));
+  row.not_before = q.Time(i++, kPast);
+  row.start_by = q.Time(i++, absl::InfiniteFuture());
+  row.version = static_cast<int>(q.Int(i++));
+  row.backfill = q.Bool(i++);
+  row.manual = q.Bool(i++);
+  row.params = q.Text(i++);
+  row.reason = q.Text(i++);
+  row.by = q.Text(i++);
+  row.attempts = static_cast<int>(q.Int(i++));
+  row.attempts_total = static_cast<int>(q.Int(i++));
+  row.losses = static_cast<int>(q.Int(i++));
+  row.fence = q.Int(i++);
+  row.nonce = q.Int(i++);
+  row.node = q.Text(i++);
+  row.held_by = q.Text(i++);
+  row.held_until = q.Time(i++, kPast);
+  row.claimed_at = q.Time(i++, kPast);
+  row.lease_until = q.Time(i++, kPast);
+  row.run_until = q.Time(i++, kPast);
+  row.wait_until = q.Time(i++, kPast);
+  row.checkpoint = q.Int(i++);
+  row.finished_at = FinishedFromText(q.Text(i++));
+  row.changed_at = q.Time(i++, kPast);
+  row.lock_key = q.Text(i++);
+  row.priority = static_cast<int>(q.Int(i++));
+  row.planned_at = q.Time(i++, kPast);
+  row.dispatched_at = q.Time(i++, kPast);
+  row.checkpointed_at = q.Time(i++, kPast);
+  row.cancel_asked = q.Bool(i++);
+  row.cancel_why = q.Text(i++);
+  return row;
+}
+
+std::optional<Row> FindRow(Connection& db, const PeriodKey& key) {
+  static const std::string kSql = absl::StrCat("SELECT ", kRowColumns,
+                                               " FROM job_watermark WHERE job_name = ? AND "
+                                               "period = ?");
+  Statement row = db.Sql(kSql, key.job, key.period);
+  if (!row.Next()) return std::nullopt;
+  return ReadRow(row);
+}
+
+std::vector<std::string> ReadLabels(Connection& db, const std::string& json) {
+  std::vector<std::string> labels;
+  if (json == "[]") return labels;
+  Statement rows = db.Sql("SELECT value FROM json_each(?)", json);
+  while (rows.Next()) labels.push_back(rows.Text(0));
+  return labels;
+}
+
+bool HasLabels(const std::vector<std::string>& have, const std::vector<std::string>& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& label) {
+    return std::find(have.begin(), have.end(), label) != have.end();
+  });
+}
+
+const JobInfo* Jobs::Find(const std::string& name) {
+  if (auto it = known_.find(name); it != known_.end()) {
+    return it->second ? &*it->second : nullptr;
+  }
+  std::optional<JobInfo>& slot = known_[name];
+  std::string labels;
+  {
+    Statement q = db_.Sql(
+        "SELECT version, strict, overlap, lock_scope, lock_ttl, timeout, grace, stale_after, "
+        "job_limit, max_parallel, labels, recovery, max_lost, cursor, gap_from, "
+        "suspended_at IS NOT NULL FROM job WHERE name = ? AND NOT deleted",
+        name);
+    if (!q.Next()) return nullptr;
+    JobInfo& job = slot.emplace();
+    job.version = static_cast<int>(q.Int(0));
+    job.strict = q.Bool(1);
+    job.overlap = q.Text(2);
+    job.lock_scope = q.Text(3);
+    job.lock_ttl = q.Micros(4);
+    job.timeout = q.Micros(5);
+    job.grace = q.Micros(6);
+    job.stale_after = q.Micros(7);
+    job.limit = q.OptionalInt(8);
+    job.max_parallel = q.OptionalInt(9);
+    labels = q.Text(10);
+    job.recovery = q.Text(11);
+    job.max_lost = static_cast<int>(q.Int(12));
+    job.cursor = q.Time(13, absl::InfinitePast());
+    if (!q.Null(14)) job.gap_from = q.Time(14, absl::InfinitePast());
+    job.suspended = q.Bool(15);
+  }
+  slot->labels = ReadLabels(db_, labels);
+  Statement after = db_.Sql("SELECT after_job FROM job_after WHERE job = ?", name);
+  while (after.Next()) slot->after.push_back(after.Text(0));
+  return &*slot;
+}
+
+// ---- the end of an attempt ----
+
+namespace {
+
+struct NewState {
+  PeriodStatus status;
+  bool held = false;
+  absl::Time not_before;
+  int attempts;
+};
+
+NewState StateAfter(const Row& row, const Ending& ending, absl::Time now) {
+  NewState state{PeriodStatus::kDone, false, row.not_before, row.attempts};
+  if (ending.skip) {
+    state.status = PeriodStatus::kSkipped;
+    return state;
+  }
+  switch (ending.outcome.kind) {
+    case Outcome::Kind::kDone:
+    case Outcome::Kind::kDoneByJob:
+      break;
+    case Outcome::Kind::kRetry:
+      state.status = PeriodStatus::kPlanned;
+      state.not_before = now + ending.outcome.backoff;
+      break;
+    case Outcome::Kind::kFailed:
+      state.status = PeriodStatus::kFailed;
+      break;
+    case Outcome::Kind::kHeld:
+      state.status = PeriodStatus::kFailed;
+      state.held = true;
+      break;
+    case Outcome::Kind::kReturned:
+      state.status = PeriodStatus::kPlanned;
+      state.attempts = std::max(0, row.attempts - 1);
+      break;
+  }
+  return state;
+}
+
+}  // namespace
+
+void EndAttempt(Connection& db, Transaction& transaction, const Row& row, const Ending& ending) {
+  const absl::Time now = transaction.now();
+  const NewState state = StateAfter(row, ending, now);
+  const bool ended = state.status != PeriodStatus::kPlanned;
+  const bool burn = ending.burn && !IsMutant(Mutant::kNoFenceBump);
+  db.Sql(
+        "UPDATE job_watermark SET status = ?, held = ?, reason = ?, ver = ver + 1, op = ?, "
+        "op_at = ?, finished_at = ?, not_before = ?, look_at = ?, attempts = ?, losses = ?, "
+        "fence = ?, nonce = ?, lease_until = NULL, run_until = NULL, wait_until = ?, "
+        "by_whom = CASE WHEN ? THEN 'policy' ELSE by_whom END, held_by = '', held_until = NULL, "
+        "cancel_by = NULL, cancel_why = NULL WHERE job_name = ? AND period = ?",
+        Word(state.status), state.held, ending.outcome.reason, ending.op, now,
+        ended ? std::optional<std::string>(FinishedText(now)) : std::nullopt, state.not_before,
+        state.not_before, state.attempts, row.losses + (ending.loss ? 1 : 0),
+        burn ? transaction.NextFence() : row.fence, burn ? 0 : row.nonce, ending.wait_until,
+        ending.skip, row.key.job, row.key.period)
+      .Run();
+  WriteRun(db, now, row, ending);
+  Wake(db, row, row.lock_key, state.status == PeriodStatus::kDone);
+}
+
+Ending TakenBack(const Row& row, const JobInfo* job, absl::Time now) {
+  Ending ending;
+  ending.outcome.kind =
+      job == nullptr ? Outcome::Kind::kReturned
+                     : LossOf({job->recovery, job->max_lost}, row.losses, row.checkpoint > 0);
+  ending.outcome.reason =
+      ending.outcome.kind == Outcome::Kind::kHeld ? reason::kHeld : reason::kLost;
+  ending.outcome.message = "its end was not known, and it was not committed";
+  ending.run_word = "LOST";
+  ending.op = row.lease_until > now ? "burn" : "reclaim";
+  ending.loss = ending.burn = true;
+  if (row.lease_until > now) ending.wait_until = row.lease_until;
+  return ending;
+}
+
+void WriteRun(Connection& db, absl::Time now, const Row& row, const Ending& ending) {
+  if (row.fence == 0) return;  // as other programs write it: no attempt of ours
+  const Outcome& outcome = ending.outcome;
+  absl::Time started = outcome.started_at;
+  if (started != absl::InfinitePast()) started = std::clamp(started, row.claimed_at, now);
+  db.Sql(
+        "INSERT INTO job_run (fence, job_name, period, biz_date, generation, attempt, "
+        "attempts_total, node, status, reason, message, exit_code, signal, result, due_at, "
+        "planned_at, dispatched_at, claimed_at, started_at, checkpointed_at, finished_at, "
+        "backfill, manual, version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+        "?, ?, ?, ?, ?, ?) ON CONFLICT (fence) DO UPDATE SET status = excluded.status, "
+        "reason = excluded.reason, message = excluded.message, exit_code = excluded.exit_code, "
+        "signal = excluded.signal, result = excluded.result, started_at = excluded.started_at, "
+        "finished_at = excluded.finished_at",
+        row.fence, row.key.job, row.key.period, FormatDay(row.biz_date), row.generation,
+        row.attempts, row.attempts_total, row.node, ending.run_word, outcome.reason,
+        outcome.message, outcome.exit_code, outcome.signal, outcome.result, row.due, row.planned_at,
+        row.dispatched_at, row.claimed_at, started, row.checkpointed_at, now, row.backfill,
+        row.manual, row.version)
+      .Run();
+}
+
+void Wake(Connection& db, const PeriodRow& row, const std::string& lock_key, bool done) {
+  db.Sql(
+        "UPDATE job_watermark SET look_at = not_before WHERE rowid = (SELECT rowid FROM "
+        "job_watermark WHERE job_name = ? AND status = 'PLANNED' AND look_at > not_before "
+        "ORDER BY due_at LIMIT 1)",
+        row.key.job)
+      .Run();
+  if (!lock_key.empty() && lock_key != absl::StrCat("job/", row.key.job)) {
+    db.Sql(
+          "UPDATE job_watermark SET look_at = not_before WHERE rowid = (SELECT rowid FROM "
+          "job_watermark WHERE lock_key = ? AND lock_key IS NOT NULL AND status = 'PLANNED' AND "
+          "look_at > not_before ORDER BY due_at LIMIT 1)",
+          lock_key)
+        .Run();
+  }
+  if (!done) return;
+  db.Sql(
+        "UPDATE job_watermark SET look_at = not_before WHERE job_name IN (SELECT job FROM "
+        "job_after WHERE after_job = ?) AND biz_date = ? AND status = 'PLANNED' AND "
+        "look_at > not_before",
+        row.key.job, FormatDay(row.biz_date))
+      .Run();
+}
+
+void WriteEvent(Connection& db, absl::Time now, const Event& event) {
+  db.Sql(
+        "INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        now, event.kind, event.job, event.period, event.generation, event.who, event.why,
+        event.detail)
+      .Run();
+}
+
+// ---- text forms ----
+
+std::string FinishedText(absl::Time t) {
+  return absl::FormatTime("%Y-%m-%d %H:%M:%E6S", t, absl::UTCTimeZone());
+}
+
+absl::Time FinishedFromText(const std::string& text) {
+  if (text.empty()) return absl::InfinitePast();
+  absl::Time t;
+  for (const char* form : {"%Y-%m-%d %H:%M:%E*S", "%Y-%m-%d%ET%H:%M:%E*S", "%Y-%m-%d %H:%M:%E*S%Ez",
+                           "%Y-%m-%d%ET%H:%M:%E*S%Ez", "%Y-%m-%d"}) {
+    if (absl::ParseTime(form, text, absl::UTCTimeZone(), &t, nullptr)) return t;
+  }
+  return absl::InfinitePast();
+}
+
+std::string NominalText(absl::CivilSecond nominal) {
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromCivil(nominal, absl::UTCTimeZone()),
+                          absl::UTCTimeZone());
+}
+
+absl::CivilSecond NominalFromText(const std::string& text) {
+  absl::Time t;
+  if (!absl::ParseTime("%Y-%m-%d %H:%M:%S", text, absl::UTCTimeZone(), &t, nullptr)) {
+    return absl::CivilSecond();
+  }
+  return absl::ToCivilSecond(t, absl::UTCTimeZone());
+}
+
+}  // namespace matins::sqlite

@@ -1,0 +1,105 @@
+// Rows as they stand, and the few writes that several verbs share.
+#ifndef MATINS_STORE_SQLITE_ROWS_H_
+#define MATINS_STORE_SQLITE_ROWS_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "job/values.h"
+#include "store/sqlite/connection.h"
+
+namespace matins::sqlite {
+
+struct Row : PeriodRow {
+  std::string lock_key;
+  int priority = 0;
+  absl::Time planned_at = absl::InfinitePast();
+  absl::Time dispatched_at = absl::InfinitePast();
+  absl::Time checkpointed_at = absl::InfinitePast();
+  std::string cancel_why;
+  bool cancel_asked = false;
+};
+
+// The columns that ReadRow expects, in its order; the first of a SELECT from job_watermark.
+extern const char kRowColumns[];
+Row ReadRow(const Statement& row);
+std::optional<Row> FindRow(Connection& db, const PeriodKey& key);
+
+// What the verbs need to know of a job; the columns that Apply wrote.
+struct JobInfo {
+  int version = 0;
+  bool strict = false;
+  std::string overlap;
+  std::string lock_scope;
+  absl::Duration lock_ttl, timeout, grace, stale_after;
+  std::optional<int> limit, max_parallel;
+  std::vector<std::string> labels;
+  std::vector<std::string> after;
+  std::string recovery;
+  int max_lost = 5;
+  absl::Time cursor = absl::InfinitePast();
+  std::optional<absl::Time> gap_from;
+  bool suspended = false;
+};
+
+// Reads each job once a transaction.
+class Jobs {
+ public:
+  explicit Jobs(Connection& db) : db_(db) {}
+  // Nullptr where there is none of that name, or it was deleted.
+  const JobInfo* Find(const std::string& name);
+
+ private:
+  Connection& db_;
+  std::map<std::string, std::optional<JobInfo>> known_;
+};
+
+std::vector<std::string> ReadLabels(Connection& db, const std::string& json);
+bool HasLabels(const std::vector<std::string>& have, const std::vector<std::string>& wanted);
+
+// How an attempt leaves its owner.
+struct Ending {
+  Outcome outcome;
+  std::string run_word;  // job_run.status
+  const char* op = "";   // the journal's word
+  std::string node;      // who writes it
+  bool loss = false;     // counts as a lost lease; uses up no retry
+  bool burn = false;     // a new fence, so that whatever the old owner still sends is refused
+  bool skip = false;     // SKIPPED (replaced) in place of what the outcome says
+  absl::Time wait_until = absl::InfinitePast();  // nobody may claim before it
+};
+// The store itself takes a live row back (a resolved no, a clock step): as a lost lease, and nobody
+// may claim before its end. `job` may be nullptr.
+Ending TakenBack(const Row& row, const JobInfo* job, absl::Time now);
+// Writes the row's new state and its job_run row, and wakes what waited for it.
+void EndAttempt(Connection& db, Transaction& transaction, const Row& row, const Ending& ending);
+// job_run alone; an existing row of the fence is completed.
+void WriteRun(Connection& db, absl::Time now, const Row& row, const Ending& ending);
+// Pulls back to not_before what was put off because of `row`: the job's next period, the next
+// holder of its lock, and, where it is DONE, what is `after` its job on its day.
+void Wake(Connection& db, const PeriodRow& row, const std::string& lock_key, bool done);
+
+struct Event {
+  absl::string_view kind;
+  absl::string_view job;
+  absl::string_view period;
+  int generation = 0;
+  absl::string_view who, why;
+  std::string detail;
+};
+void WriteEvent(Connection& db, absl::Time now, const Event& event);
+
+// finished_at's form in SQLite: "2026-10-30 01:02:03.000000", UTC. What other programs wrote is
+// read with or without fraction, blank or T, and zone; InfinitePast where it is none of these.
+std::string FinishedText(absl::Time t);
+absl::Time FinishedFromText(const std::string& text);
+std::string NominalText(absl::CivilSecond nominal);
+absl::CivilSecond NominalFromText(const std::string& text);
+
+}  // namespace matins::sqlite
+
+#endif  // MATINS_STORE_SQLITE_ROWS_H_

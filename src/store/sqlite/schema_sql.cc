@@ -1,0 +1,206 @@
+#include "store/sqlite/schema_sql.h"
+
+namespace matins::sqlite {
+
+// Every column but the four well-known ones is nullable or has a default: other programs insert
+// four. An empty period is replaced by biz_date's text at once (trigger below).
+const char kWatermarkTable[] = R"sql(
+CREATE TABLE job_watermark (
+  job_name TEXT NOT NULL,
+  period TEXT NOT NULL DEFAULT '',
+  biz_date TEXT NOT NULL,
+  status TEXT NOT NULL
+    CHECK (status IN ('PLANNED', 'RUNNING', 'DONE', 'FAILED', 'SKIPPED')),
+  finished_at TEXT,
+  held INTEGER NOT NULL DEFAULT 0,
+  generation INTEGER NOT NULL DEFAULT 1,
+  ver INTEGER NOT NULL DEFAULT 1,
+  op TEXT NOT NULL DEFAULT 'plan',
+  op_at INTEGER,
+  due_at INTEGER,
+  window_start INTEGER,
+  window_end INTEGER,
+  nominal TEXT,
+  not_before INTEGER,
+  start_by INTEGER,
+  look_at INTEGER,
+  version INTEGER NOT NULL DEFAULT 0,
+  backfill INTEGER NOT NULL DEFAULT 0,
+  manual INTEGER NOT NULL DEFAULT 0,
+  params TEXT NOT NULL DEFAULT '',
+  reason TEXT NOT NULL DEFAULT '',
+  by_whom TEXT NOT NULL DEFAULT '',
+  priority INTEGER NOT NULL DEFAULT 0,
+  lock_key TEXT,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  attempts_total INTEGER NOT NULL DEFAULT 0,
+  losses INTEGER NOT NULL DEFAULT 0,
+  fence INTEGER NOT NULL DEFAULT 0,
+  nonce INTEGER NOT NULL DEFAULT 0,
+  node TEXT NOT NULL DEFAULT '',
+  held_by TEXT NOT NULL DEFAULT '',
+  held_until INTEGER,
+  planned_at INTEGER,
+  dispatched_at INTEGER,
+  claimed_at INTEGER,
+  lease_until INTEGER,
+  run_until INTEGER,
+  wait_until INTEGER,
+  checkpoint INTEGER NOT NULL DEFAULT 0,
+  checkpointed_at INTEGER,
+  cancel_by TEXT,
+  cancel_why TEXT,
+  PRIMARY KEY (job_name, period));
+)sql";
+
+const char kOtherTables[] = R"sql(
+CREATE TABLE matins_meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+INSERT INTO matins_meta (key, value) VALUES
+  ('epoch', 1), ('fence_next', 0), ('journal', 'runs'), ('clock_hwm', NULL);
+CREATE TABLE job (
+  name TEXT PRIMARY KEY, id TEXT NOT NULL, version INTEGER NOT NULL, source TEXT NOT NULL DEFAULT '',
+  digest TEXT NOT NULL DEFAULT '', definition TEXT NOT NULL, first_sight INTEGER NOT NULL,
+  floor INTEGER, cursor INTEGER, next_look INTEGER, gap_from INTEGER, pending TEXT,
+  revision INTEGER NOT NULL DEFAULT 1,
+  suspended_at INTEGER, suspended_by TEXT NOT NULL DEFAULT '', suspended_why TEXT NOT NULL DEFAULT '',
+  deleted INTEGER NOT NULL DEFAULT 0,
+  strict INTEGER NOT NULL DEFAULT 0, overlap TEXT NOT NULL, lock_scope TEXT NOT NULL,
+  lock_ttl INTEGER NOT NULL, timeout INTEGER NOT NULL, grace INTEGER NOT NULL,
+  job_limit INTEGER, max_parallel INTEGER, labels TEXT NOT NULL DEFAULT '[]',
+  priority INTEGER NOT NULL DEFAULT 0, recovery TEXT NOT NULL, max_lost INTEGER NOT NULL,
+  stale_after INTEGER NOT NULL, commit_by TEXT NOT NULL,
+  history_succeeded INTEGER NOT NULL, history_failed INTEGER NOT NULL, keep_for INTEGER,
+  last_success INTEGER, last_result TEXT NOT NULL DEFAULT '',
+  worst_duration INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE job_after (job TEXT NOT NULL, after_job TEXT NOT NULL, PRIMARY KEY (job, after_job))
+  WITHOUT ROWID;
+CREATE TABLE job_version (
+  job TEXT NOT NULL, version INTEGER NOT NULL, from_at INTEGER, definition TEXT NOT NULL,
+  digest TEXT NOT NULL DEFAULT '', applied_by TEXT NOT NULL DEFAULT '',
+  source TEXT NOT NULL DEFAULT '', PRIMARY KEY (job, version));
+CREATE TABLE job_source (
+  source TEXT NOT NULL, digest TEXT NOT NULL, applied_at INTEGER, current INTEGER NOT NULL,
+  PRIMARY KEY (source, digest)) WITHOUT ROWID;
+CREATE TABLE job_span (
+  id INTEGER PRIMARY KEY, job TEXT NOT NULL, kind TEXT NOT NULL, from_at INTEGER NOT NULL,
+  to_at INTEGER, first_period TEXT, last_period TEXT, count INTEGER, reason TEXT, by_whom TEXT,
+  why TEXT);
+CREATE TABLE job_run (
+  fence INTEGER PRIMARY KEY, job_name TEXT NOT NULL, period TEXT NOT NULL, biz_date TEXT NOT NULL,
+  generation INTEGER NOT NULL, attempt INTEGER NOT NULL, attempts_total INTEGER NOT NULL,
+  node TEXT NOT NULL, status TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '',
+  message TEXT NOT NULL DEFAULT '', exit_code INTEGER, signal INTEGER,
+  result TEXT NOT NULL DEFAULT '', due_at INTEGER, planned_at INTEGER, dispatched_at INTEGER,
+  claimed_at INTEGER, started_at INTEGER, checkpointed_at INTEGER, finished_at INTEGER,
+  backfill INTEGER NOT NULL DEFAULT 0, manual INTEGER NOT NULL DEFAULT 0,
+  version INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE job_event (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, kind TEXT NOT NULL,
+  job TEXT NOT NULL DEFAULT '', period TEXT NOT NULL DEFAULT '',
+  generation INTEGER NOT NULL DEFAULT 0, who TEXT NOT NULL DEFAULT '',
+  why TEXT NOT NULL DEFAULT '', detail TEXT NOT NULL DEFAULT '');
+CREATE TABLE job_checkpoint (
+  job_name TEXT NOT NULL, period TEXT NOT NULL, generation INTEGER NOT NULL,
+  number INTEGER NOT NULL, data BLOB NOT NULL, at INTEGER NOT NULL,
+  PRIMARY KEY (job_name, period, generation));
+CREATE TABLE job_figure (
+  id INTEGER PRIMARY KEY, job_name TEXT NOT NULL, period TEXT NOT NULL,
+  generation INTEGER NOT NULL, fence INTEGER NOT NULL, name TEXT NOT NULL, value REAL,
+  at INTEGER NOT NULL);
+CREATE TABLE job_output (
+  fence INTEGER PRIMARY KEY, head BLOB NOT NULL, tail BLOB NOT NULL, bytes INTEGER NOT NULL,
+  at INTEGER NOT NULL);
+CREATE TABLE job_lock (
+  lock_key TEXT PRIMARY KEY, job_name TEXT NOT NULL, period TEXT NOT NULL, fence INTEGER NOT NULL,
+  until INTEGER) WITHOUT ROWID;
+CREATE TABLE job_node (
+  name TEXT PRIMARY KEY, labels TEXT NOT NULL DEFAULT '[]', started_at INTEGER NOT NULL,
+  seen_at INTEGER NOT NULL, left INTEGER NOT NULL DEFAULT 0, boot INTEGER NOT NULL DEFAULT 0,
+  clock_offset INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE job_journal (
+  job_name TEXT NOT NULL, period TEXT NOT NULL, generation INTEGER NOT NULL, ver INTEGER NOT NULL,
+  op TEXT NOT NULL, op_at INTEGER, fence INTEGER, nonce INTEGER, lease_until INTEGER,
+  checkpoint INTEGER, status TEXT NOT NULL, reason TEXT, by_whom TEXT, held INTEGER,
+  backfill INTEGER, manual INTEGER,
+  PRIMARY KEY (job_name, period, generation, ver)) WITHOUT ROWID;
+)sql";
+
+const char kIndexes[] = R"sql(
+CREATE INDEX job_watermark_due ON job_watermark (look_at, priority) WHERE status = 'PLANNED';
+CREATE INDEX job_watermark_stale ON job_watermark (lease_until) WHERE status = 'RUNNING';
+CREATE INDEX job_watermark_running ON job_watermark (job_name) WHERE status = 'RUNNING';
+CREATE UNIQUE INDEX job_watermark_lock ON job_watermark (lock_key)
+  WHERE status = 'RUNNING' AND lock_key IS NOT NULL;
+CREATE INDEX job_watermark_open ON job_watermark (job_name, due_at)
+  WHERE status IN ('PLANNED', 'RUNNING', 'FAILED');
+CREATE INDEX job_watermark_put_off ON job_watermark (job_name, due_at)
+  WHERE status = 'PLANNED' AND look_at > not_before;
+CREATE INDEX job_watermark_waits ON job_watermark (lock_key, due_at)
+  WHERE status = 'PLANNED' AND look_at > not_before AND lock_key IS NOT NULL;
+CREATE INDEX job_watermark_held ON job_watermark (held_by)
+  WHERE status = 'PLANNED' AND held_by <> '';
+CREATE INDEX job_watermark_day ON job_watermark (job_name, biz_date);
+CREATE INDEX job_watermark_all ON job_watermark (job_name, due_at);
+CREATE INDEX job_look ON job (next_look) WHERE NOT deleted;
+CREATE INDEX job_after_by ON job_after (after_job);
+CREATE INDEX job_span_by_job ON job_span (job, from_at);
+CREATE INDEX job_run_by_period ON job_run (job_name, period, fence);
+CREATE INDEX job_run_by_end ON job_run (job_name, finished_at);
+CREATE INDEX job_event_by_job ON job_event (job, id);
+CREATE INDEX job_event_reopened ON job_event (job, period, id) WHERE kind = 'reopened';
+CREATE INDEX job_figure_by_period ON job_figure (job_name, period, name);
+)sql";
+
+// None of them asks matins_now(): plain sqlite3 must be able to insert and delete.
+const char kTriggers[] = R"sql(
+CREATE TRIGGER job_watermark_foreign AFTER INSERT ON job_watermark WHEN new.period = ''
+BEGIN
+  UPDATE job_watermark SET period = biz_date, claimed_at =
+      CASE WHEN status = 'RUNNING' THEN
+        CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER) END
+    WHERE rowid = new.rowid;
+  DELETE FROM job_watermark WHERE rowid = new.rowid AND period = '';
+END;
+CREATE TRIGGER job_watermark_foreign_running AFTER UPDATE OF status ON job_watermark
+WHEN new.status = 'RUNNING' AND new.lease_until IS NULL AND old.status <> 'RUNNING'
+BEGIN
+  UPDATE job_watermark SET claimed_at =
+      CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER)
+    WHERE rowid = new.rowid;
+END;
+CREATE TRIGGER job_watermark_deleted AFTER DELETE ON job_watermark
+WHEN old.period <> '' AND old.op <> 'withdrawn' AND coalesce(
+  old.due_at > (SELECT floor FROM job WHERE name = old.job_name), 1)
+BEGIN
+  INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) VALUES (
+    CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER), 'reopened', old.job_name,
+    old.period, old.generation + 1, 'delete', 'the row was deleted',
+    json_object('old_status', old.status, 'old_fence', CAST(old.fence AS TEXT),
+      'lease_until', CASE WHEN old.status = 'RUNNING' THEN old.lease_until ELSE old.wait_until END));
+  UPDATE job SET revision = revision + 1, next_look = 0,
+      gap_from = min(coalesce(gap_from, 9223372036854775807), coalesce(old.due_at,
+        (CAST(strftime('%s', old.biz_date) AS INTEGER) - 86400) * 1000000))
+    WHERE name = old.job_name AND NOT deleted;
+  INSERT INTO job_lock (lock_key, job_name, period, fence, until)
+    SELECT old.lock_key, old.job_name, old.period, old.fence, old.lease_until
+    WHERE old.status = 'RUNNING' AND old.lock_key IS NOT NULL AND old.lease_until IS NOT NULL
+    ON CONFLICT (lock_key) DO UPDATE SET until = max(until, excluded.until),
+      job_name = excluded.job_name, period = excluded.period, fence = excluded.fence;
+END;
+CREATE TRIGGER job_watermark_journal_insert AFTER INSERT ON job_watermark
+WHEN new.period <> '' AND (SELECT value FROM matins_meta WHERE key = 'journal') = 'full'
+BEGIN
+  INSERT INTO job_journal VALUES (new.job_name, new.period, new.generation, new.ver, new.op,
+    new.op_at, new.fence, new.nonce, new.lease_until, new.checkpoint, new.status, new.reason,
+    new.by_whom, new.held, new.backfill, new.manual);
+END;
+CREATE TRIGGER job_watermark_journal_update AFTER UPDATE OF ver ON job_watermark
+WHEN new.op <> 'withdrawn' AND (SELECT value FROM matins_meta WHERE key = 'journal') = 'full'
+BEGIN
+  INSERT INTO job_journal VALUES (new.job_name, new.period, new.generation, new.ver, new.op,
+    new.op_at, new.fence, new.nonce, new.lease_until, new.checkpoint, new.status, new.reason,
+    new.by_whom, new.held, new.backfill, new.manual);
+END;
+)sql";
+
+}  // namespace matins::sqlite

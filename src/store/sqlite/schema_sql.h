@@ -1,0 +1,14 @@
+// The text of the schema's steps.
+#ifndef MATINS_STORE_SQLITE_SCHEMA_SQL_H_
+#define MATINS_STORE_SQLITE_SCHEMA_SQL_H_
+
+namespace matins::sqlite {
+
+extern const char kWatermarkTable[];
+extern const char kOtherTables[];
+extern const char kIndexes[];
+extern const char kTriggers[];
+
+}  // namespace matins::sqlite
+
+#endif  // MATINS_STORE_SQLITE_SCHEMA_SQL_H_

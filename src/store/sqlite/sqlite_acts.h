@@ -1,0 +1,58 @@
+// People's acts and reads on SQLite.
+#ifndef MATINS_STORE_SQLITE_SQLITE_ACTS_H_
+#define MATINS_STORE_SQLITE_SQLITE_ACTS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/act_store.h"
+#include "store/sqlite/connection.h"
+#include "store/sqlite/rows.h"
+
+namespace matins::sqlite {
+
+class SqliteActs final : public ActStore {
+ public:
+  explicit SqliteActs(std::unique_ptr<Connection> db) : db_(std::move(db)) {}
+
+  // apply.cc
+  absl::StatusOr<ApplyAnswer> Apply(const ApplyRequest& request) override;
+  // acts.cc
+  absl::Status Suspend(absl::string_view job, const Act& act) override;
+  absl::Status Resume(absl::string_view job, const std::optional<PlanWrite>& skip,
+                      const Act& act) override;
+  absl::Status Rename(absl::string_view from, absl::string_view to, const Act& act) override;
+  absl::Status Delete(absl::string_view job, bool force, const Act& act) override;
+  absl::Status Reopen(const PeriodKey& key, absl::string_view params, const Act& act) override;
+  absl::Status Skip(absl::Span<const PeriodKey> keys, const Act& act) override;
+  absl::Status Cancel(int64_t fence, const Act& act) override;
+  absl::Status TriggerNow(absl::string_view job, const Act& act) override;
+  absl::Status AcceptClock(const Act& act) override;
+  absl::StatusOr<int64_t> BumpEpoch(const Act& act) override;
+  absl::Status SetJournal(bool full) override;
+  // reads.cc
+  absl::StatusOr<std::vector<JobRow>> ReadJobs(absl::string_view name) override;
+  absl::StatusOr<std::vector<PeriodRow>> ReadRows(const RowFilter& filter) override;
+  absl::StatusOr<std::vector<SkipSpan>> ReadSpans(absl::string_view job) override;
+  absl::StatusOr<std::vector<RunRow>> ReadRuns(const RunFilter& filter) override;
+  absl::StatusOr<std::vector<EventRow>> ReadEvents(absl::string_view job, int limit) override;
+  absl::StatusOr<std::vector<NodeRow>> ReadNodes() override;
+  absl::StatusOr<OutputRow> ReadOutput(int64_t fence) override;
+  absl::StatusOr<StoreStatus> ReadStatus() override;
+
+ private:
+  std::unique_ptr<Connection> db_;
+};
+
+// Shared by Apply and the acts, inside their transactions.
+void SuspendJob(Connection& db, absl::Time now, absl::string_view job, const Act& act);
+void ResumeJob(Connection& db, absl::Time now, absl::string_view job, bool trigger, const Act& act);
+absl::Status DeleteJob(Connection& db, absl::Time now, absl::string_view job, bool force,
+                       const Act& act);
+// What is held or planned ahead goes back, so that planning judges it anew.
+void TakeBackHeld(Connection& db, absl::string_view job);
+
+}  // namespace matins::sqlite
+
+#endif  // MATINS_STORE_SQLITE_SQLITE_ACTS_H_

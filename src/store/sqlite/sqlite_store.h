@@ -1,0 +1,75 @@
+// The store's verbs on SQLite. One BEGIN IMMEDIATE transaction a call for the whole span: SQLite's
+// write lock is the row lock of every row, and the clock is read once behind it.
+#ifndef MATINS_STORE_SQLITE_SQLITE_STORE_H_
+#define MATINS_STORE_SQLITE_SQLITE_STORE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/sqlite/connection.h"
+#include "store/sqlite/rows.h"
+#include "store/store.h"
+
+namespace matins::sqlite {
+
+class SqliteStore final : public Store {
+ public:
+  SqliteStore(std::unique_ptr<Connection> db, std::unique_ptr<Connection> watcher)
+      : db_(std::move(db)), watcher_(std::move(watcher)) {}
+
+  // plan.cc
+  absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) override;
+  absl::StatusOr<PlanAnswers> Plan(const PlanRequest& request) override;
+  // start.cc
+  absl::StatusOr<HoldAnswer> Hold(const HoldRequest& request) override;
+  absl::StatusOr<StartAnswers> Start(const StartRequest& request) override;
+  absl::Status Unhold(const NodeId& node, absl::Span<const PeriodKey> keys) override;
+  // run.cc
+  absl::StatusOr<std::vector<ExtendAnswer>> Extend(
+      absl::Span<const ExtendRequest> requests) override;
+  absl::StatusOr<std::vector<Refusal>> Checkpoint(
+      absl::Span<const CheckpointRequest> requests) override;
+  absl::StatusOr<std::vector<Refusal>> Finish(absl::Span<const FinishRequest> requests) override;
+  absl::StatusOr<std::vector<ResolveAnswer>> Resolve(
+      absl::Span<const FinishRequest> requests) override;
+  absl::Status PutOutput(const Ticket& ticket, absl::string_view head, absl::string_view tail,
+                         int64_t bytes) override;
+  // reap.cc
+  absl::StatusOr<std::vector<StaleRun>> ReadStale(int limit) override;
+  absl::StatusOr<std::vector<bool>> Reap(absl::Span<const ReapRequest> requests) override;
+  absl::StatusOr<std::vector<Ticket>> Replace(absl::Span<const PeriodKey> newcomers) override;
+  absl::Status ReportDead(absl::Span<const Ticket> tickets) override;
+  // clock.cc
+  absl::StatusOr<TickAnswer> Tick(const TickRequest& request) override;
+  absl::Status Leave(const NodeId& node) override;
+  void AwaitChange(absl::Duration at_most) override;
+  void Interrupt() override;
+  // purge.cc
+  absl::StatusOr<int64_t> Purge(int limit) override;
+
+ private:
+  std::unique_ptr<Connection> db_;
+  std::unique_ptr<Connection> watcher_;  // AwaitChange's: never inside a transaction
+  int64_t seen_changes_ = 0;
+  int64_t seen_version_ = 0;
+  bool interrupted_ = false;  // under the hub's mutex
+};
+
+// One PlanWrite inside a transaction: false where its revision no longer stands. Rows planned that
+// may be held at once are held while `*room` lasts.
+struct HoldAtOnce {
+  const NodeId* node = nullptr;
+  absl::Duration ahead = absl::ZeroDuration();
+  int room = 0;
+};
+bool WritePlan(Connection& db, absl::Time now, const PlanWrite& write, HoldAtOnce* hold,
+               std::vector<HeldRow>* held);
+
+// Burns the fences of all live rows, sets the mark to the clock, and goes on (I8).
+void SettleClock(Connection& db, Transaction& transaction, absl::string_view who,
+                 absl::string_view why);
+
+}  // namespace matins::sqlite
+
+#endif  // MATINS_STORE_SQLITE_SQLITE_STORE_H_

@@ -1,0 +1,302 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/fault.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "store/rules.h"
+#include "store/sqlite/sqlite_store.h"
+
+namespace matins::sqlite {
+namespace {
+
+struct Verdict {
+  StartResult result = StartResult::kStarted;
+  std::string blocker;
+  bool started() const { return result == StartResult::kStarted; }
+};
+
+// START's conditions, in the order in which they refuse. All of them are asked behind the write
+// lock, by the store's clock.
+class Gate {
+ public:
+  Gate(Connection& db, const StartRequest& request, absl::Time now)
+      : db_(db), request_(request), now_(now) {}
+
+  Verdict Judge(const Row& row, const JobInfo* job) {
+    Verdict verdict = JudgeRow(row, job);
+    if (verdict.started()) verdict = JudgeOrder(row, *job);
+    if (verdict.started()) verdict = JudgeRoom(row, *job);
+    return verdict;
+  }
+
+ private:
+  Verdict JudgeRow(const Row& row, const JobInfo* job) {
+    if (row.status != PeriodStatus::kPlanned) return {StartResult::kTaken, row.node};
+    const bool held_by_other = !row.held_by.empty() && row.held_by != request_.node.name;
+    if (held_by_other && row.held_until > now_) return {StartResult::kTaken, row.held_by};
+    if (job == nullptr) return {StartResult::kTaken, "its job is deleted"};
+    if (job->suspended) return {StartResult::kSuspended, row.key.job};
+    if (row.not_before > now_) return {StartResult::kNotDue, FormatInstant(row.not_before)};
+    if (row.start_by < now_) return {StartResult::kMissed, FormatInstant(row.start_by)};
+    if (row.wait_until > now_) return {StartResult::kOldLease, FormatInstant(row.wait_until)};
+    if (!HasLabels(request_.node.labels, job->labels)) {
+      return {StartResult::kLabels, absl::StrCat("needs ", JsonArray(job->labels))};
+    }
+    return {};
+  }
+
+  Verdict JudgeOrder(const Row& row, const JobInfo& job) {
+    if (job.strict && !IsMutant(Mutant::kNoOrder)) {
+      if (job.gap_from && *job.gap_from < row.due) {
+        return {StartResult::kGap, FormatInstant(*job.gap_from)};
+      }
+      if (job.cursor < row.due) return {StartResult::kGap, "older periods are not planned yet"};
+      Statement older = db_.Sql(
+          "SELECT period FROM job_watermark WHERE job_name = ?1 AND due_at < ?2 AND status IN "
+          "('PLANNED', 'RUNNING', 'FAILED') ORDER BY due_at LIMIT 1",
+          row.key.job, row.due);
+      if (older.Next()) return {StartResult::kBlocked, older.Text(0)};
+      Statement foreign = db_.Sql(
+          "SELECT period FROM job_watermark WHERE job_name = ?1 AND due_at IS NULL AND "
+          "biz_date < ?2 AND status IN ('PLANNED', 'RUNNING', 'FAILED') LIMIT 1",
+          row.key.job, FormatDay(row.biz_date));
+      if (foreign.Next()) return {StartResult::kBlocked, foreign.Text(0)};
+    }
+    for (const std::string& other : job.after) {
+      Statement days = db_.Sql(
+          "SELECT count(*), sum(status = 'DONE') FROM job_watermark WHERE job_name = ? AND "
+          "biz_date = ?",
+          other, FormatDay(row.biz_date));
+      if (!days.Next() || days.Int(0) == 0 || days.Int(1) < days.Int(0)) {
+        return {StartResult::kAfter, other};
+      }
+    }
+    return {};
+  }
+
+  Verdict JudgeRoom(const Row& row, const JobInfo& job) {
+    if (!row.lock_key.empty()) {
+      Statement lock =
+          db_.Sql("SELECT 1 FROM job_lock WHERE lock_key = ? AND until > ?", row.lock_key, now_);
+      if (lock.Next()) return {StartResult::kBusy, row.lock_key};
+      Statement holder = db_.Sql(
+          "SELECT job_name || ' ' || period FROM job_watermark WHERE lock_key = ? AND "
+          "lock_key IS NOT NULL AND status = 'RUNNING'",
+          row.lock_key);
+      if (holder.Next()) return {StartResult::kBusy, holder.Text(0)};
+    }
+    if (job.limit && Running(row.key.job, false) >= *job.limit) {
+      return {StartResult::kFull, absl::StrCat("limits.job ", *job.limit)};
+    }
+    if (row.backfill && job.max_parallel && Running(row.key.job, true) >= *job.max_parallel) {
+      return {StartResult::kFull, absl::StrCat("backfill.max_parallel ", *job.max_parallel)};
+    }
+    if (request_.global_limit > 0 && RunningInAll() >= request_.global_limit) {
+      return {StartResult::kFull, absl::StrCat("limits.global ", request_.global_limit)};
+    }
+    return {};
+  }
+
+  int64_t Running(const std::string& job, bool backfill) {
+    Statement q = db_.Sql(
+        "SELECT count(*) FROM job_watermark WHERE job_name = ? AND status = 'RUNNING' AND "
+        "backfill >= ?",
+        job, backfill);
+    return q.Next() ? q.Int(0) : 0;
+  }
+  int64_t RunningInAll() {
+    Statement q = db_.Sql("SELECT count(*) FROM job_watermark WHERE status = 'RUNNING'");
+    return q.Next() ? q.Int(0) : 0;
+  }
+
+  Connection& db_;
+  const StartRequest& request_;
+  absl::Time now_;
+};
+
+Claim Grant(Connection& db, Transaction& transaction, const StartRequest& request, const Row& row,
+            const JobInfo& job) {
+  const absl::Time now = transaction.now();
+  Claim claim;
+  claim.key = row.key;
+  claim.generation = row.generation;
+  const bool reuse = IsMutant(Mutant::kNoFenceBump) && row.fence != 0;
+  claim.fence = reuse ? row.fence : transaction.NextFence();
+  claim.nonce = request.nonce;
+  claim.attempt = row.attempts + 1;
+  claim.attempt_total = row.attempts_total + 1;
+  claim.losses = row.losses;
+  claim.version = row.version;
+  claim.current_version = job.version;
+  claim.biz_date = row.biz_date;
+  claim.window_start = row.window_start;
+  claim.window_end = row.window_end;
+  claim.due = row.due;
+  claim.nominal = row.nominal;
+  claim.backfill = row.backfill;
+  claim.manual = row.manual;
+  claim.params = row.params;
+  claim.claimed_at = now;
+  claim.run_until = now + job.timeout + job.grace;
+  claim.lease_until = std::min(now + job.lock_ttl, claim.run_until);
+  claim.checkpoint = row.checkpoint;
+  if (row.checkpoint > 0) {
+    Statement data = db.Sql(
+        "SELECT data FROM job_checkpoint WHERE job_name = ? AND period = ? AND generation = ?",
+        row.key.job, row.key.period, row.generation);
+    if (data.Next()) claim.checkpoint_data = data.Text(0);
+  }
+  db.Sql(
+        "UPDATE job_watermark SET status = 'RUNNING', ver = ver + 1, op = 'claim', op_at = ?1, "
+        "attempts = attempts + 1, attempts_total = attempts_total + 1, fence = ?2, nonce = ?3, "
+        "node = ?4, held_by = '', held_until = NULL, claimed_at = ?1, lease_until = ?5, "
+        "run_until = ?6, wait_until = NULL, start_by = NULL, reason = '', finished_at = NULL, "
+        "checkpointed_at = NULL WHERE job_name = ?7 AND period = ?8",
+        now, claim.fence, claim.nonce, request.node.name, claim.lease_until, claim.run_until,
+        row.key.job, row.key.period)
+      .Run();
+  return claim;
+}
+
+// A refused row is looked at again later, so that it does not stand in the way of others that are
+// due; what frees it pulls it back.
+void PutOff(Connection& db, const Row& row, const Verdict& verdict, absl::Time now,
+            absl::Duration put_off) {
+  absl::Time look_at = now + put_off;
+  switch (verdict.result) {
+    case StartResult::kStarted:
+    case StartResult::kTaken:
+    case StartResult::kNotDue:
+    case StartResult::kLabels:
+    case StartResult::kFrozen:
+      return;
+    case StartResult::kOldLease:
+      look_at = row.wait_until;
+      break;
+    default:
+      break;
+  }
+  db.Sql(
+        "UPDATE job_watermark SET look_at = ?, held_by = '', held_until = NULL WHERE job_name = ? "
+        "AND period = ?",
+        look_at, row.key.job, row.key.period)
+      .Run();
+}
+
+std::vector<PeriodKey> DueKeys(Connection& db, const NodeId& node, absl::Time now, int limit,
+                               const std::set<PeriodKey>& without) {
+  std::vector<PeriodKey> keys;
+  if (limit <= 0) return keys;
+  Statement rows = db.Sql(
+      "SELECT w.job_name, w.period FROM job_watermark w JOIN job j ON j.name = w.job_name WHERE "
+      "w.status = 'PLANNED' AND w.look_at <= ?1 AND (w.held_by = '' OR w.held_until <= ?1) AND "
+      "NOT j.deleted AND j.suspended_at IS NULL AND (j.labels = '[]' OR NOT EXISTS (SELECT 1 FROM "
+      "json_each(j.labels) l WHERE l.value NOT IN (SELECT value FROM json_each(?2)))) "
+      "ORDER BY w.priority DESC, w.due_at, w.job_name, w.period",
+      now, JsonArray(node.labels));
+  while (static_cast<int>(keys.size()) < limit && rows.Next()) {
+    PeriodKey key{rows.Text(0), rows.Text(1)};
+    if (!without.contains(key)) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+}  // namespace
+
+absl::StatusOr<StartAnswers> SqliteStore::Start(const StartRequest& request) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "start"));
+  const absl::Time now = transaction.now();
+  StartAnswers answers;
+  answers.now = now;
+  Jobs jobs(*db_);
+  Gate gate(*db_, request, now);
+  int started = 0;
+  const auto start = [&](const PeriodKey& key) {
+    StartAnswer answer;
+    answer.key = key;
+    const std::optional<Row> row = FindRow(*db_, key);
+    Verdict verdict{StartResult::kTaken, "no such row"};
+    if (transaction.frozen()) {
+      verdict = {StartResult::kFrozen, "the clock stepped; `matins clock accept`"};
+    } else if (row) {
+      const JobInfo* job = jobs.Find(key.job);
+      verdict = gate.Judge(*row, job);
+      if (verdict.started()) {
+        answer.claim = Grant(*db_, transaction, request, *row, *job);
+        ++started;
+      } else {
+        PutOff(*db_, *row, verdict, now, request.put_off);
+      }
+    }
+    answer.result = verdict.result;
+    answer.blocker = std::move(verdict.blocker);
+    answers.rows.push_back(std::move(answer));
+  };
+  for (const PeriodKey& key : request.keys) start(key);
+  if (request.also_due > 0 && !transaction.frozen()) {
+    // Refused ones are put off, so a few more than are wanted are looked at, and no more.
+    const std::set<PeriodKey> named(request.keys.begin(), request.keys.end());
+    const int wanted = started + request.also_due;
+    for (const PeriodKey& key :
+         DueKeys(*db_, request.node, now, 4 * request.also_due + 16, named)) {
+      if (started >= wanted || !db_->ok()) break;
+      start(key);
+    }
+  }
+  RETURN_IF_ERROR(transaction.Commit());
+  return answers;
+}
+
+absl::StatusOr<HoldAnswer> SqliteStore::Hold(const HoldRequest& request) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "hold"));
+  HoldAnswer answer;
+  answer.now = transaction.now();
+  const absl::Time until = answer.now + request.ahead;
+  if (!transaction.frozen()) {
+    // Rows due within `ahead` and held by nobody now.
+    Statement rows = db_->Sql(
+        "SELECT w.job_name, w.period, w.not_before, w.priority FROM job_watermark w JOIN job j ON "
+        "j.name = w.job_name WHERE w.status = 'PLANNED' AND w.look_at <= ?1 AND (w.held_by = '' "
+        "OR w.held_until <= ?2) AND NOT j.deleted AND j.suspended_at IS NULL AND (j.labels = '[]' "
+        "OR NOT EXISTS (SELECT 1 FROM json_each(j.labels) l WHERE l.value NOT IN (SELECT value "
+        "FROM json_each(?3)))) ORDER BY w.priority DESC, w.due_at, w.job_name, w.period LIMIT ?4",
+        until, answer.now, JsonArray(request.node.labels), request.limit);
+    while (rows.Next()) {
+      answer.rows.push_back({{rows.Text(0), rows.Text(1)},
+                             rows.Time(2, absl::InfinitePast()),
+                             static_cast<int>(rows.Int(3))});
+    }
+  }
+  for (const HeldRow& row : answer.rows) {
+    db_->Sql(
+           "UPDATE job_watermark SET held_by = ?, held_until = ?, dispatched_at = ?, ver = ver + "
+           "1, op = 'dispatch', op_at = ? WHERE job_name = ? AND period = ?",
+           request.node.name, std::max(answer.now, row.not_before) + kHoldFor, answer.now,
+           answer.now, row.key.job, row.key.period)
+        .Run();
+  }
+  {
+    Statement next = db_->Sql(
+        "SELECT min(look_at) FROM job_watermark WHERE status = 'PLANNED' AND look_at > ?", until);
+    if (next.Next()) answer.next_start = next.Time(0, absl::InfiniteFuture());
+  }
+  RETURN_IF_ERROR(transaction.Commit());
+  return answer;
+}
+
+absl::Status SqliteStore::Unhold(const NodeId& node, absl::Span<const PeriodKey> keys) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "unhold"));
+  for (const PeriodKey& key : keys) {
+    db_->Sql(
+           "UPDATE job_watermark SET held_by = '', held_until = NULL WHERE job_name = ? AND "
+           "period = ? AND status = 'PLANNED' AND held_by = ?",
+           key.job, key.period, node.name)
+        .Run();
+  }
+  return transaction.Commit();
+}
+
+}  // namespace matins::sqlite
