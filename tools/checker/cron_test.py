@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Fires of cron.py and targets.py against instants worked out by hand."""
+import json
 import unittest
 from datetime import datetime
+from pathlib import Path
 
 import cron
 import targets
@@ -48,6 +50,31 @@ class Fires(unittest.TestCase):
         for text in ('0 0 * *', '60 0 * * *', '0 5-1 * * *', '@every soon'):
             with self.assertRaises(ValueError):
                 list(cron.fires(text, 'UTC', 0, 86400))
+
+
+class Golden(unittest.TestCase):
+    """Instants on which many cron programs agree; the scheduler's own tests read the same file."""
+    FILE = Path(__file__).parents[2] / 'src/schedule/testdata/fires_vixie5.jsonl'
+    DAYS = 60           # a slow enumeration: lines that reach further are left out
+
+    def test_a_sample(self):
+        compared = 0
+        for line in self.FILE.read_text().splitlines()[::2]:
+            case = json.loads(line)
+            for after, want in case['next'].items():
+                if not want or at(want[-1]) - at(after) > self.DAYS * 86400 or self.unknown(case['expr']):
+                    continue
+                found = cron.fires(case['expr'], case['tz'], at(after) + 1, at(want[-1]))
+                self.assertEqual([cron.instant_text(t) for t, _ in found], want, (case['expr'], case['tz'], after))
+                compared += 1
+        self.assertGreater(compared, 300)
+
+    @staticmethod
+    def unknown(expression):
+        try:
+            return not cron.Cron(expression)
+        except ValueError:
+            return True                 # forms beyond Vixie's, such as L or 22-5
 
 
 class Periods(unittest.TestCase):

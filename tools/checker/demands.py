@@ -40,8 +40,7 @@ class Demands:
         return not any(a <= t < b for a, b in self.done.get(p, ()))
 
     def check(self):
-        if self.audited:
-            self.check_misses()
+        self.check_misses()
         self.check_strays()
         self.check_gaps()
         self.check_how_far()
@@ -71,18 +70,23 @@ class Demands:
         j, end, key = self.j, run and run.end, (self.name, p)
         limit = due + j['deadline'] + j['audit_cadence'] + j['audit_grace']
         if end is None:
-            if told is None and limit <= self.cut:
-                self.bad('I13', 'SILENT MISS: no final state and no miss record', run=key)
-            if told is not None and told > limit:
-                self.bad('I13', f'miss reported {told - limit:.1f} s too late', run=key)
-            if j['policy'] == 'each' and limit <= self.cut and p >= self.cut - j['retention']:
-                self.bad('I14', 'policy each: a period inside the retention has no disposition', run=key)
+            if self.audited:
+                self.check_told(key, told, limit)
+            kept = j['policy'] == 'each' and p >= self.cut - j['retention']
+            if (kept or not self.audited) and limit <= self.cut:
+                self.bad('I14', f'policy {j["policy"]}: a period inside the retention has no disposition', run=key)
             self.stats['reported_misses'] += told is not None
         elif end['op'] == 'commit':
-            if told is None and end['db'] > limit:
+            if self.audited and told is None and end['db'] > limit:
                 self.bad('I13', 'LATE and never reported', run=key)
             self.stats['late_starts'] += run.starts[:1] > [due + j['grace']]
             self.stats['late_commits'] += end['db'] > due + j['deadline']
+
+    def check_told(self, key, told, limit):
+        if told is None and limit <= self.cut:
+            self.bad('I13', 'SILENT MISS: no final state and no miss record', run=key)
+        if told is not None and told > limit:
+            self.bad('I13', f'miss reported {told - limit:.1f} s too late', run=key)
 
     def check_strays(self):
         """I15"""

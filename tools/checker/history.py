@@ -8,7 +8,9 @@ W1 what nodes and runs saw
      commit {job period token res: ok|refused|info}, resolve {job period token ans: yes|no}
 W2 the store's journal: jr {job period gen ver op db ...}, one a accepted change, written in its transaction
      plan                       backfill, manual
-     dispatch                   held by a node; changes nothing here
+     again                      a FAILED period has new attempts, from a later trigger
+     dispatch unhold judge      held by a node, given back, judged anew; change nothing here
+     putoff cancel              looked at again later, asked to end; change nothing here either
      claim                      token nonce lease_until
      start hb ckpt commit fail  token nonce
        start                    resume: the checkpoint it was given
@@ -26,10 +28,12 @@ W3 what is there at the end
      effect {job period step db}, final {job period gen state token result_token}
 
 and  job_def {job deadline grace audit_cadence audit_grace policy retention, and a schedule as targets.py reads it;
-       optional: ordered steps same_tx blind max_periods max_parallel max_lost recovery race},
+       optional: ordered steps same_tx blind max_periods max_parallel max_lost recovery race
+       claim_starts: the journal has no `start` of its own, a claim is one},
      gap {job from to}, miss {job period db}, beat {who db}, alarm {about db}, cut {db audit_every audit2_every}
 
-A history with miss records is judged by I13 as an audit's; one that says `"audit": false` in `cut` has none to judge.
+Where `cut` says `"audit": false` there was no audit: I13 is not judged, and a period that was never settled, nor run, in
+time for the audit that there was not, breaks I14.
 """
 import json
 from collections import defaultdict

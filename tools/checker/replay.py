@@ -6,6 +6,8 @@ from history import INF, LIVE, status
 # The reasons for which the scheduler itself may skip -> the only misfire policy that may give that reason.
 REASONS = {'missed': 'skip', 'superseded': 'latest', 'cap': None, 'expired': None, 'unfillable': None, 'replaced': None}
 OWNER_OPS = ('start', 'hb', 'ckpt', 'commit', 'fail')
+OTHER_OPS = ('plan', 'again', 'claim', 'reclaim', 'burn', 'skip')
+IDLE_OPS = ('dispatch', 'unhold', 'judge', 'putoff', 'cancel')     # change nothing that is judged here
 
 
 class Run:
@@ -89,15 +91,20 @@ class Run:
         self.manual |= bool(e.get('manual'))
         if op in OWNER_OPS:
             self.work(e)
-        elif op in ('plan', 'claim', 'reclaim', 'burn', 'skip'):
+        elif op in OTHER_OPS:
             getattr(self, 'on_' + op)(e)
-        elif op != 'dispatch':
+        elif op not in IDLE_OPS:
             self.bad('J', f'unknown operation {op}')
 
     def on_plan(self, e):
         if self.state is not None:
             self.bad('I0', 'planned twice')
         self.state, self.planned = 'PLANNED', e['db']
+
+    def on_again(self, e):
+        if self.state != 'FAILED':
+            self.bad('I2', f'a trigger gave new attempts in state {self.state}')
+        self.leave(e, 'PLANNED')
 
     def on_claim(self, e):
         until = self.lease if self.state in LIVE else self.wait
@@ -109,6 +116,8 @@ class Run:
         self.leave(e, 'CLAIMED')
         self.busy.append([e['db'], INF])
         self.nonce, self.lease = e.get('nonce'), e['lease_until']
+        if self.job.get('claim_starts'):
+            self.work_start(e)
 
     def on_reclaim(self, e):
         if e['db'] <= (self.lease or -INF):

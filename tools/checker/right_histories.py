@@ -185,3 +185,24 @@ def held(**loss):
     H.run(120, at=141, gen=2)
     H.run(*range(180, 601, 60))
     return H.end()
+
+
+@right('a claim starts the run, a later trigger gives new attempts, and there is no audit')
+def unaudited():
+    H = Story(blind=False, claim_starts=True)
+    H.run(0, 60)
+    H.jr(120, 'plan', 115)
+    H.claim(120, 121)
+    H.fail(120, 123, final=True)
+    H.jr(120, 'again', 180)
+    H.claim(120, 181)
+    H.finish(120, 181, took=1)
+    H.run(180, at=183)
+    H.run(*range(240, 601, 60))
+    H.end()
+    H[-1]['audit'] = False
+    drop(H, lambda e: e['type'] == 'beat' or e.get('op') == 'start')
+    for p in range(0, 601, 60):
+        renumber(H, p)
+    del H[-1]['audit_every'], H[-1]['audit2_every']
+    return H

@@ -1,5 +1,5 @@
 """Wrong histories: each must be caught by the promise named."""
-from right_histories import deleted, drill, held, outage, overtaken, plain, rerun, waived, days
+from right_histories import deleted, drill, held, outage, overtaken, plain, rerun, waived, days, unaudited
 from story import Story, drop, fences, jr, later, of, one, renumber
 
 WRONG = []
@@ -343,3 +343,38 @@ def _(H):
     for e in H:
         if e.get('gen') == 2:
             e.update(gen=3)
+
+
+@wrong('I2', 'a trigger gives new attempts to a DONE period', unaudited)
+def _(H):
+    H.jr(600, 'again', 650)
+    renumber(H, 600)
+    H.final(600, 'PLANNED')
+
+
+@wrong('I14', 'no audit, and a period that nobody settled', unaudited)
+def _(H):
+    drop(H, lambda e: e.get('period') == 300)
+
+
+@wrong('I15', 'a claim that starts the run comes early', unaudited)
+def _(H):
+    jr(H, 60, 'claim')['db'] = 56
+
+
+@wrong('I10', "a claim offers generation 1's checkpoint", lambda: again_by_hand())
+def _(H):
+    jr(H, 60, 'claim', 2)['resume'] = 1
+
+
+def again_by_hand():
+    H = rerun()
+    H[0]['claim_starts'] = True
+    drop(H, lambda e: e.get('op') == 'start')
+    for e in [e for e in H if e.get('op') == 'claim']:
+        e['resume'] = None
+    for p in range(0, 601, 60):
+        for gen in (1, 2):
+            for n, e in enumerate([e for e in H if e['type'] == 'jr' and of(p, gen)(e)], 1):
+                e['ver'] = n
+    return H
