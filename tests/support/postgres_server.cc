@@ -52,6 +52,16 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
   return pids;
 }
 
+// SIGSTOP is on its way when kill(2) returns; this is when it has arrived, or the process has gone.
+void AwaitStopped(pid_t pid) {
+  while (true) {
+    std::ifstream in(absl::StrCat("/proc/", pid, "/stat"));
+    std::string number, name, state;  // a server's name has no blanks: (postgres)
+    if (!(in >> number >> name >> state) || state == "T" || state == "Z") return;
+    absl::SleepFor(absl::Microseconds(100));
+  }
+}
+
 std::string LogEnd(const std::string& path) {
   std::ifstream in(path);
   std::vector<std::string> lines;
@@ -157,8 +167,10 @@ absl::Status PostgresServer::Restart() { return Launch(); }
 absl::Status PostgresServer::Pause() {
   if (!process_.Running()) return absl::FailedPreconditionError("the server does not run");
   process_.Signal(SIGSTOP);
+  AwaitStopped(process_.pid());  // from here on it makes no more backends
   paused_ = ChildrenOf(process_.pid());
   for (pid_t pid : paused_) kill(pid, SIGSTOP);
+  for (pid_t pid : paused_) AwaitStopped(pid);
   return absl::OkStatus();
 }
 

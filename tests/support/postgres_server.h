@@ -48,7 +48,7 @@ class PostgresServer {
   void Stop();             // in order: open transactions are rolled back, a checkpoint is written
   void Crash();            // at once: the next start recovers from the log
   absl::Status Restart();  // after Stop or Crash, on the same port
-  absl::Status Pause();    // SIGSTOP to the server and to each of its backends
+  absl::Status Pause();    // SIGSTOP to the server and its backends; answers when all stand still
   void Continue();         // the other way round
 
  private:

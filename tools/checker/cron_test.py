@@ -59,7 +59,7 @@ class Golden(unittest.TestCase):
 
     def test_a_sample(self):
         compared = 0
-        for line in self.FILE.read_text().splitlines()[::2]:
+        for line in self.FILE.read_text().splitlines()[::7]:
             case = json.loads(line)
             for after, want in case['next'].items():
                 if not want or at(want[-1]) - at(after) > self.DAYS * 86400 or self.unknown(case['expr']):

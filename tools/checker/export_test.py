@@ -3,6 +3,7 @@
 
 Over SQLite always; over PostgreSQL where MATINS_TEST_POSTGRES names the file that has its port (ctest sets it).
 """
+import itertools
 import json
 import os
 import sqlite3
@@ -15,6 +16,7 @@ import export
 from checker import check
 
 DAY = 86400
+NUMBER = itertools.count(1)
 START = 1_760_000_000 // DAY * DAY                  # midnight UTC
 TABLES = {
     'job': 'name text, first_sight TIME',
@@ -48,7 +50,7 @@ class Sqlite:
 
 class Postgres:
     def __init__(self, port):
-        self.schema = f'export_{os.getpid()}_{id(self)}'
+        self.schema = f'export_{os.getpid()}_{next(NUMBER)}'
         self.base = f'postgresql://postgres@127.0.0.1:{port}/postgres'
         self.url = f'{self.base}?schema={self.schema}'
         self.psql(f'create schema {self.schema}')
@@ -123,9 +125,8 @@ class Evidence:
         return check(json.loads(json.dumps(export.export(options))))
 
 
-class OverSqlite(unittest.TestCase):
-    def store(self):
-        return Sqlite(self.folder)
+class Common:
+    """What is worth asking of both stores."""
 
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()
@@ -147,6 +148,30 @@ class OverSqlite(unittest.TestCase):
     def test_a_commit_under_an_old_fence_is_found(self):
         self.evidence.row('commit', 1)['fence'] -= 1
         self.assertIn('I3', self.broken())
+
+    def test_a_deleted_row_opens_a_generation(self):
+        first = self.evidence.row('plan')
+        done = self.evidence.row('commit')
+        detail = json.dumps(dict(old_status='DONE', old_fence=str(done['fence']), lease_until=None))
+        self.evidence.insert('job_event', 1, self.evidence.time(START + 3.2 * DAY), 'reopened', 'recon', first['period'], 2,
+                             'delete', detail)
+        self.evidence.script = [line.replace(', 1, ', ', 2, ') if line.startswith('insert into job_watermark')
+                                and first['period'] in line else line for line in self.evidence.script]
+        fence = 200
+        for ver, op in enumerate(('plan', 'claim', 'commit'), 1):
+            now = START + 3.2 * DAY + ver
+            self.evidence.rows.append(dict(
+                first, gen=2, ver=ver, op=op, at=now, fence=fence, nonce=fence, lease=now + 30 if op == 'claim' else None,
+                status={'plan': 'PLANNED', 'claim': 'RUNNING'}.get(op, 'DONE')))
+        self.evidence.script = [line.replace(f", 'DONE', {done['fence']})", f", 'DONE', {fence})") for line in
+                                self.evidence.script]
+        verdict = self.verdict()
+        self.assertEqual((verdict['violations'], verdict['stats']['reopened']), ({}, 1))
+
+
+class OverSqlite(Common, unittest.TestCase):
+    def store(self):
+        return Sqlite(self.folder)
 
     def test_a_commit_after_the_lease_is_found(self):
         self.evidence.row('commit', 0)['at'] += 60
@@ -181,28 +206,9 @@ class OverSqlite(unittest.TestCase):
         self.evidence.insert('job_span', 'recon', 'skipped', self.evidence.time(day), self.evidence.time(day), 'cap')
         self.assertNotIn('I14', self.broken())
 
-    def test_a_deleted_row_opens_a_generation(self):
-        first = self.evidence.row('plan')
-        done = self.evidence.row('commit')
-        detail = json.dumps(dict(old_status='DONE', old_fence=str(done['fence']), lease_until=None))
-        self.evidence.insert('job_event', 1, self.evidence.time(START + 3.2 * DAY), 'reopened', 'recon', first['period'], 2,
-                             'delete', detail)
-        self.evidence.script = [line.replace(', 1, ', ', 2, ') if line.startswith('insert into job_watermark')
-                                and first['period'] in line else line for line in self.evidence.script]
-        fence = 200
-        for ver, op in enumerate(('plan', 'claim', 'commit'), 1):
-            now = START + 3.2 * DAY + ver
-            self.evidence.rows.append(dict(
-                first, gen=2, ver=ver, op=op, at=now, fence=fence, nonce=fence, lease=now + 30 if op == 'claim' else None,
-                status={'plan': 'PLANNED', 'claim': 'RUNNING'}.get(op, 'DONE')))
-        self.evidence.script = [line.replace(f", 'DONE', {done['fence']})", f", 'DONE', {fence})") for line in
-                                self.evidence.script]
-        verdict = self.verdict()
-        self.assertEqual((verdict['violations'], verdict['stats']['reopened']), ({}, 1))
-
 
 @unittest.skipUnless('MATINS_TEST_POSTGRES' in os.environ, 'no PostgreSQL of a ctest run')
-class OverPostgres(OverSqlite):
+class OverPostgres(Common, unittest.TestCase):
     def store(self):
         return Postgres(Path(os.environ['MATINS_TEST_POSTGRES']).read_text().split()[0])
 
