@@ -205,7 +205,7 @@ class ProcessRunner final : public Runner {
         commands.swap(commands_);
       }
       for (auto& command : commands) command();
-      loop_->RunOnce(std::min(WatchGuards(), absl::Seconds(60)));
+      loop_->RunOnce(std::min(WatchGuards(), absl::Seconds(5)));
     }
   }
 
@@ -338,6 +338,9 @@ class ProcessRunner final : public Runner {
       const bool late =
           run.stop.NextAt() == absl::InfiniteDuration() && run.stop.reason() != StopReason::kNone;
       if (late) {
+        // First the reason: when it goes on it finds its tree dead, and has to know by whom.
+        run.link->SendStop(run.stop.reason(), absl::ZeroDuration());
+        Flush(run);
         KillBelow(run.link->pid());
         kill(run.link->pid(), SIGCONT);
       }

@@ -22,6 +22,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "execute/process_runner.h"
+#include "execute/process_tree.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -16,8 +16,9 @@ namespace matins {
 // It goes when the node does; one whose node was killed goes when the next node opens its parent.
 class NodeFolder {
  public:
-  // `parent`: absolute, at most 48 bytes (a socket's path has 107), created where it is missing;
-  // empty: $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR, or the temporary folder.
+  // `parent`: absolute, at most 48 bytes (a socket's path has 107), created where it is missing,
+  // and passable by the users that jobs run as; empty: $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR, or the
+  // temporary folder.
   static absl::StatusOr<std::unique_ptr<NodeFolder>> Open(std::string parent);
   ~NodeFolder();
 

@@ -105,8 +105,8 @@ struct RunRequest {
   OutputLimits output;
   Deadline lease;
   Deadline time_out;
-  // A handler that has not stopped by the lease's `kill` is let run on, its writes refused; with this
-  // set, the whole process ends then (`on_lease_lost: abort_process`).
+  // A handler that has not stopped by the lease's `kill` is let run on, its writes refused; with
+  // this set, the whole process ends then (`on_lease_lost: abort_process`).
   bool abort_on_lease_lost = false;
   GiveBack give_back;
 };

@@ -37,9 +37,10 @@ Fields::Fields(NodePtr map, std::string path, Context* context)
     map_ = MapNode({});
   } else if (map_->kind != Node::Kind::kMap) {
     context_->failed.insert(path_);
-    context_->problems->Error(
-        map_->at, absl::StrCat(path_.empty() ? "here" : path_, " is a map, not ", KindText(*map_)),
-        "write its keys below it, as in 'key: value'");
+    context_->problems->Error(map_->at,
+                              absl::StrCat(path_.empty() ? "" : path_ + ": ",
+                                           "a map is wanted here, not ", KindText(*map_)),
+                              "write its keys below it, as in 'key: value'");
     map_ = MapNode({});
   }
 }

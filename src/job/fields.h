@@ -82,6 +82,7 @@ class Fields {
   void Error(absl::string_view key, absl::string_view what, absl::string_view mend);
   void ErrorAt(const Mark& at, absl::string_view key, absl::string_view what,
                absl::string_view mend);
+  bool empty() const { return map_->entries.empty(); }
   // Reports the keys that were not asked for.
   void Finish();
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status.h"
 #include "job/node.h"
 #include "job/read_job.h"
 #include "job/sha256.h"
@@ -51,7 +52,10 @@ void Write(const Node& node, std::string& out) {
 
 // nlohmann's tree keeps the last of two equal keys; the stored form never has two.
 NodePtr FromJson(const Json& json) {
-  if (json.is_string()) return TextNode(json.get_ref<const std::string&>());
+  if (json.is_string()) {
+    const std::string& text = json.get_ref<const std::string&>();
+    if (text.find('\0') == std::string::npos) return TextNode(text);
+  }
   if (json.is_number_integer() || json.is_boolean()) return PlainNode(json.dump());
   if (json.is_array()) {
     std::vector<NodePtr> items;
@@ -83,6 +87,16 @@ absl::StatusOr<Job> JobFromJson(absl::string_view text) {
   std::optional<Job> job = ReadJob(FromJson(json), {}, problems);
   if (!job) return problems.ToStatus();
   return *std::move(job);
+}
+
+absl::Status ValidateJob(const Job& job) {
+  ASSIGN_OR_RETURN(const Job back, JobFromJson(JobToJson(job)));
+  if (back == job) return absl::OkStatus();
+  return BadInput(absl::StrCat("job ", job.name),
+                  "a definition does not keep it whole: a text that is not UTF-8, a duration finer "
+                  "than a millisecond, a field that its kind of run does not use, or a calendar's "
+                  "days without a calendar",
+                  "take that out");
 }
 
 std::string DigestOf(absl::Span<const Job> jobs) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -20,6 +21,10 @@ std::string JobToJson(const Job& job);
 // Strict: what JobToJson writes, and nothing that ParseJobFile would refuse. InvalidArgument names
 // the key, the reason and the mend.
 absl::StatusOr<Job> JobFromJson(absl::string_view json);
+
+// Whether ParseJobFile could have answered the job: for jobs that a program makes. InvalidArgument
+// as JobFromJson.
+absl::Status ValidateJob(const Job& job);
 
 // SHA-256 in hex of the jobs' definitions, whatever their order.
 std::string DigestOf(absl::Span<const Job> jobs);

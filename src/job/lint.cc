@@ -172,7 +172,7 @@ void FindClockChanges(const ResolvedJob& job, absl::Time now, Findings& found) {
   }
   const auto steady = ResolveSchedule(steady_words, absl::UTCTimeZone());
   if (!steady.ok()) return;
-  const absl::CivilDay from = Bucket(words.period, absl::ToCivilDay(now, job.schedule.zone()) + 31);
+  const absl::CivilDay from = Bucket(words.period, absl::ToCivilDay(now, job.schedule.zone()));
   const absl::CivilDay to = absl::ToCivilDay(now + kTwoYears, job.schedule.zone());
   const auto meant = CountFires(*steady, words.period, from, to);
   if (!meant) return;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -42,6 +43,7 @@ std::string Nearest(absl::string_view word, absl::Span<const std::string> words)
   std::string best;
   size_t best_distance = std::max<size_t>(1, plain.size() / 3) + 1;
   for (const std::string& candidate : words) {
+    if (plain.size() >= 3 && absl::StartsWith(Plain(candidate), plain)) return candidate;
     const size_t distance = Distance(plain, Plain(candidate));
     if (distance < best_distance) {
       best_distance = distance;

@@ -73,6 +73,10 @@ class FileReader {
       Include(name, pattern, fields.At("include"), defaults);
     }
     fields.Finish();
+    if (main && !problems_.has_errors() && root->Find("jobs") == nullptr &&
+        root->Find("include") == nullptr) {
+      fields.Error("jobs", "the file has no jobs", "write jobs: and a job below it (or jobs: [])");
+    }
   }
 
   void ReadSettings(Fields& fields) {

@@ -64,6 +64,9 @@ void ReadCalendar(Fields& fields, const ReadJobOptions& options, Job& job) {
     job.calendar_data.days = fields.TextOr("calendar_days", "");
     job.calendar_data.until =
         fields.ParsedOr<std::optional<absl::CivilDay>>("calendar_until", std::nullopt, ParseDay);
+    if (job.calendar.empty() && job.calendar_data != CalendarData()) {
+      fields.Error("calendar_days", "a calendar's days without a calendar", "name it: calendar");
+    }
     return;
   }
   if (job.calendar.empty()) return;
@@ -95,7 +98,6 @@ void ReadMissed(Fields& fields, Job& job) {
       backfill.DurationOr("source_window", to.source_window, absl::Seconds(1), kCentury);
   to.max_parallel = backfill.CountOr("max_parallel", to.max_parallel, 10'000);
   to.order = backfill.WordOr("order", DefaultOrder(job.misfire));
-  backfill.NotYet("share", "take it out");
   backfill.Finish();
 }
 
@@ -215,6 +217,11 @@ std::optional<Job> ReadJob(const NodePtr& node, const ReadJobOptions& options, P
   Problems own;
   Fields::Context context{&own, {}};
   Fields fields(node, "", &context);
+  if (node->kind != Node::Kind::kMap) {
+    problems.Error(node->at, own.all().empty() ? "an empty job" : own.all()[0].what,
+                   "write its keys, name: first");
+    return std::nullopt;
+  }
   Job job;
   ReadIdentity(fields, job);
   ReadTime(fields, job);

@@ -121,10 +121,10 @@ RunSpec ReadSpec(Fields& run) {
   }
   const bool later = run.Failed("http") || run.Failed("worker");
   const bool bad = run.Failed("command") || run.Failed("shell") || run.Failed("handler");
-  if (command + shell + handler != 1 && !later && !bad) {
+  const int given = command + shell + handler;
+  if ((given > 1 || (given == 0 && run.empty())) && !later && !bad) {
     run.Error("command",
-              absl::StrCat(run.path(), command + shell + handler == 0 ? " says nothing to run"
-                                                                      : " says more than one"),
+              absl::StrCat(run.path(), given == 0 ? " says nothing to run" : " says more than one"),
               "write one of command: [...], shell: \"...\", handler: NAME");
   }
   if (command) {

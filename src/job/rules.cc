@@ -4,13 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "base/status.h"
 #include "base/time.h"
-#include "job/key_template.h"
-#include "job/names.h"
-#include "job/resolve.h"
 #include "job/words.h"
 
 namespace matins {
@@ -125,12 +120,6 @@ std::optional<absl::Duration> ShortestStep(const Schedule& schedule, absl::Durat
   return shortest;
 }
 
-absl::Status StatusOf(const Job& job, const Findings& found) {
-  if (found.empty()) return absl::OkStatus();
-  return BadInput(absl::StrCat("job ", job.name, ": ", absl::StrJoin(found[0].keys, ", ")),
-                  found[0].what, found[0].mend);
-}
-
 }  // namespace
 
 Order DefaultOrder(Misfire misfire) {
@@ -158,15 +147,6 @@ Findings FindScheduleContradictions(const ResolvedJob& job) {
            absl::StrCat("period: ", Word(job.job.period), " is shorter than the schedule's step (",
                         DurationText(*step), " at least): most periods would never have a fire"),
            "take a longer period, or period: fire"}};
-}
-
-absl::Status ValidateJob(const Job& job) {
-  RETURN_IF_ERROR(CheckName("job name", job.name));
-  if (!job.tenant.empty()) RETURN_IF_ERROR(CheckName("tenant", job.tenant));
-  if (job.lock.scope == LockScope::kKey) RETURN_IF_ERROR(CheckKey(job.lock.key));
-  RETURN_IF_ERROR(StatusOf(job, FindContradictions(job)));
-  ASSIGN_OR_RETURN(const ResolvedJob resolved, ResolveJob(job));
-  return StatusOf(job, FindScheduleContradictions(resolved));
 }
 
 }  // namespace matins

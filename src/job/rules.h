@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "job/job.h"
 
 namespace matins {
@@ -28,9 +27,6 @@ std::vector<Finding> FindScheduleContradictions(const ResolvedJob& job);
 // The defaults that depend on other words.
 Order DefaultOrder(Misfire misfire);
 LockScope DefaultScope(Overlap overlap);
-
-// All of the above and the forms of its names, for a job that was not read from a file.
-absl::Status ValidateJob(const Job& job);
 
 }  // namespace matins
 

@@ -4,6 +4,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "job/utf8.h"
 
 namespace matins {
 namespace {
@@ -53,6 +55,9 @@ class Builder final : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     CheckTag(mark, tag);
+    if (value.find('\0') != std::string::npos) {
+      problems_.Error(At(mark), "a NUL in a text", "take it out; no command can be given one");
+    }
     Node node;
     node.kind = Node::Kind::kScalar;
     node.at = At(mark);
@@ -161,35 +166,41 @@ class Builder final : public YAML::EventHandler {
   NodePtr root_;
 };
 
-// The mend for a text that is no YAML, from the line on which the parser stopped.
-std::string MendFor(absl::string_view line, absl::string_view reason) {
-  const absl::string_view trimmed = absl::StripAsciiWhitespace(line);
-  if (absl::StrContains(line.substr(0, line.find_first_not_of(" \t")), '\t') ||
-      absl::StrContains(reason, "tab")) {
-    return "indent with blanks; YAML forbids tabs there";
-  }
+bool IsSpecial(char c) { return absl::StrContains("*&@%`|>!{[", c); }
+
+// "schedule: */5 * * * *" -> the line as it should be; nothing where the text is no such line.
+std::string QuotedLine(absl::string_view trimmed) {
   const size_t colon = trimmed.find(": ");
-  const absl::string_view value = colon == absl::string_view::npos
-                                      ? trimmed
-                                      : absl::StripAsciiWhitespace(trimmed.substr(colon + 2));
-  const bool special = !value.empty() && absl::StrContains("*&@%`|>!", value[0]);
-  if (special && colon != absl::string_view::npos) {
-    return absl::StrCat("a text that begins with ", value.substr(0, 1),
-                        " is written in quotes: ", trimmed.substr(0, colon), ": \"", value, "\"");
-  }
-  if (absl::StrContains(value, ": ")) return "a text with ': ' in it is written in quotes";
-  return "check quotes, brackets and indentation of this line and the one above";
+  if (colon == absl::string_view::npos) return "";
+  const absl::string_view value = absl::StripAsciiWhitespace(trimmed.substr(colon + 2));
+  if (value.empty() || !IsSpecial(value[0]) || absl::StrContains(value, '"')) return "";
+  return absl::StrCat(trimmed.substr(0, colon), ": \"", value, "\"");
 }
 
-void Explain(const YAML::Mark& mark, absl::string_view reason, const Builder& builder,
-             const std::shared_ptr<const std::string>& file, absl::string_view text,
-             Problems& problems) {
+// The mend for a text that is no YAML, from the line and column where the parser stopped.
+std::string MendFor(absl::string_view line, int column, absl::string_view reason) {
+  const absl::string_view indent = line.substr(0, line.find_first_not_of(" \t"));
+  if (absl::StrContains(indent, '\t') || absl::StrContains(reason, "tab")) {
+    return "indent with blanks; YAML forbids tabs there";
+  }
+  const std::string quoted = QuotedLine(absl::StripAsciiWhitespace(line));
+  for (int i = column; i >= 0 && i >= column - 1; --i) {
+    if (static_cast<size_t>(i) >= line.size() || !IsSpecial(line[i])) continue;
+    return absl::StrCat("a text that begins with ", line.substr(i, 1), " is written in quotes",
+                        quoted.empty() ? "" : ": ", quoted);
+  }
+  if (!quoted.empty()) return absl::StrCat("write the text in quotes: ", quoted);
+  return "check quotes, brackets and indentation here; a text with ': ' in it is written in quotes";
+}
+
+void Explain(const YAML::Exception& e, const std::shared_ptr<const std::string>& file,
+             absl::string_view text, Problems& problems) {
   const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
-  const int index = mark.line < 0 ? 0 : mark.line;
+  const int index = std::max(e.mark.line, 0);
   const absl::string_view line =
       static_cast<size_t>(index) < lines.size() ? lines[index] : absl::string_view();
-  problems.Error({file, index + 1, mark.column + 1}, absl::StrCat("not YAML: ", reason),
-                 MendFor(line, reason));
+  problems.Error({file, index + 1, e.mark.column + 1}, absl::StrCat("not YAML: ", e.msg),
+                 MendFor(line, e.mark.column, e.msg));
 }
 
 }  // namespace
@@ -200,14 +211,12 @@ NodePtr ReadYaml(const std::string& file, absl::string_view text, Problems& prob
     problems.Error({name, 0, 0}, "larger than 1 MiB", "split it and include: the parts");
     return nullptr;
   }
-  if (const size_t nul = text.find('\0'); nul != absl::string_view::npos) {
-    const int line = 1 +
-                     static_cast<int>(absl::StrSplit(text.substr(0, nul), '\n')
-                                          .
-                                          operator std::vector<absl::string_view>()
-                                          .size()) -
-                     1;
-    problems.Error({name, line, 0}, "a NUL byte: this is no text file", "save it as UTF-8");
+  const size_t bad = std::min(text.find('\0'), FindNotUtf8(text));
+  if (bad != absl::string_view::npos) {
+    const absl::string_view before = text.substr(0, bad);
+    const int line = 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
+    problems.Error({name, line, static_cast<int>(bad - (before.rfind('\n') + 1)) + 1},
+                   "a byte that is not UTF-8 text", "save the file as UTF-8");
     return nullptr;
   }
   Builder builder(name, problems);
@@ -222,7 +231,7 @@ NodePtr ReadYaml(const std::string& file, absl::string_view text, Problems& prob
                      "keep one document a file and include: the others");
     }
   } catch (const YAML::Exception& e) {
-    Explain(e.mark, e.msg, builder, name, text, problems);
+    Explain(e, name, text, problems);
     return nullptr;
   } catch (const Stop&) {
     return nullptr;
