@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "job/key_template.h"
 #include "plan/misfire.h"
 #include "plan/spread.h"
 
@@ -12,10 +12,7 @@ namespace matins {
 absl::Status RunWithToday(const Fires& fires, Intent& intent) {
   const Job& job = fires.current().job;
   intent.priority = job.priority;
-  if (job.lock.scope == LockScope::kKey) {
-    return absl::UnimplementedError("lock: a key template is not in this version");
-  }
-  if (job.lock.scope == LockScope::kJob) intent.lock_key = absl::StrCat("job/", job.name);
+  ASSIGN_OR_RETURN(intent.lock_key, LockKeyOf(job, intent.key.period, intent.biz_date));
   return absl::OkStatus();
 }
 

@@ -42,6 +42,15 @@ TEST(Plan, PlansAheadWhatIsDueWithinSeconds) {
   EXPECT_EQ(write.next_look, At("2026-11-29T10:01:55Z"));
 }
 
+TEST(Plan, ALockOfAKeyIsExpandedForEachPeriod) {
+  Job job = JobOf("* * * * *");
+  job.lock = {LockScope::kKey, "settle-{biz_date:%Y%m%d}/{{job}}"};
+  World world(Resolved(job), At("2026-11-29T10:00:30Z"));
+  const PlanWrite write = world.Plan(At("2026-11-29T10:00:55Z"));
+  ASSERT_THAT(write.intents, SizeIs(1));
+  EXPECT_EQ(write.intents[0].lock_key, "settle-20261129/j");
+}
+
 TEST(Plan, NothingIsDueNothingIsPlanned) {
   World world = Minutely(Misfire::kEach);
   const PlanWrite write = world.Plan(At("2026-11-29T10:00:31Z"));
