@@ -53,13 +53,6 @@ void FindLocks(const Job& job, Findings& found) {
                      "strict order runs one period after the other, whatever max_parallel says",
                      "write max_parallel: 1, or order: none"});
   }
-  if (job.spread > job.start_deadline) {
-    found.push_back(
-        {{"spread"},
-         absl::StrCat("a spread of ", DurationText(job.spread),
-                      " can outlast the start_deadline of ", DurationText(job.start_deadline)),
-         "write a start_deadline that is longer than spread"});
-  }
 }
 
 void FindProgram(const char* key, const RunSpec& run, const std::string& dir, Findings& found) {

@@ -95,7 +95,6 @@ TEST(Lint, LocksAndOrdersThatDoNotHoldWhatTheySay) {
   EXPECT_THAT(Warnings("0 1 * * *", "lock: { scope: 'x-{{biz_date}}' }"),
               ElementsAre(HasSubstr("in spite of overlap: forbid")));
   EXPECT_THAT(Warnings("0 1 * * *", "lock: { scope: 'x-{{job}}' }"), IsEmpty());
-  EXPECT_THAT(Warnings("0 1 * * *", "spread: 2m"), ElementsAre(HasSubstr("start_deadline of 1m")));
   EXPECT_THAT(Warnings("0 1 * * *", "check: { command: [./count] }"),
               ElementsAre(AllOf(StartsWith("m.yaml:5:5: "), HasSubstr("'./count' is a path"))));
   EXPECT_THAT(
