@@ -204,7 +204,10 @@ class Transaction {
 class ReadSnapshot {
  public:
   static absl::StatusOr<ReadSnapshot> Begin(Connection& db);
-  ReadSnapshot(ReadSnapshot&& other) noexcept : db_(other.db_) { other.db_ = nullptr; }
+  ReadSnapshot(ReadSnapshot&& other) noexcept
+      : db_(other.db_), now_(other.now_), frozen_(other.frozen_), epoch_(other.epoch_) {
+    other.db_ = nullptr;
+  }
   ReadSnapshot& operator=(ReadSnapshot&&) = delete;
   ~ReadSnapshot();
   absl::Time now() const { return now_; }
