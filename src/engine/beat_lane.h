@@ -20,7 +20,7 @@ namespace matins {
 class BeatLane final : public Lane {
  public:
   // `store`'s calls have a deadline of ttl/6 of the shortest lease.
-  BeatLane(Node& node, std::unique_ptr<Store> store)
+  BeatLane(EngineNode& node, std::unique_ptr<Store> store)
       : Lane(LaneKind::kBeat, node, std::move(store)) {}
 
  private:

@@ -48,7 +48,7 @@ void Engine::RunLane(LaneKind kind) {
 }
 
 void Engine::RunWatch() {
-  Node& node = lanes_->node();
+  EngineNode& node = lanes_->node();
   while (!halted()) {
     watch_store_->AwaitChange(kWatch);
     node.freed = true;

@@ -65,7 +65,7 @@ FinishLane::InHand* FinishLane::Find(int64_t fence) {
 }
 
 void FinishLane::TakeEvents() {
-  for (Node::NotLaunched& failed : node_.not_launched.TakeAll()) {
+  for (EngineNode::NotLaunched& failed : node_.not_launched.TakeAll()) {
     InHand* run = Find(failed.run->claim.fence);
     if (run != nullptr) Complete(*run, OutcomeOf(*failed.run, failed.error, 0));
   }

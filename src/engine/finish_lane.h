@@ -28,7 +28,7 @@ namespace matins {
 //   checkpoint.after_answer  the next owner is offered it; the run that made it is dead
 class FinishLane final : public Lane {
  public:
-  FinishLane(Node& node, std::unique_ptr<Store> store)
+  FinishLane(EngineNode& node, std::unique_ptr<Store> store)
       : Lane(LaneKind::kFinish, node, std::move(store)) {}
 
  private:

@@ -32,7 +32,7 @@ absl::string_view LaneName(LaneKind kind) {
   return "";
 }
 
-void Node::StopRun(const LiveRun& run, StopReason why, absl::Duration grace) {
+void EngineNode::StopRun(const LiveRun& run, StopReason why, absl::Duration grace) {
   runner.Stop(run.claim.fence, why, grace);
   if (run.definition != nullptr && run.job().check.has_value()) {
     runner.Stop(CheckId(run.claim.fence), why, grace);

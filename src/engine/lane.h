@@ -16,7 +16,7 @@ namespace matins {
 
 class Lane {
  public:
-  Lane(LaneKind kind, Node& node, std::unique_ptr<Store> store)
+  Lane(LaneKind kind, EngineNode& node, std::unique_ptr<Store> store)
       : node_(node), kind_(kind), store_(std::move(store)) {}
   virtual ~Lane() = default;
   Lane(const Lane&) = delete;
@@ -34,7 +34,7 @@ class Lane {
   // backoff of 50 ms that doubles up to 2 s.
   virtual absl::StatusOr<absl::Duration> Turn() = 0;
 
-  Node& node_;
+  EngineNode& node_;
 
  private:
   absl::Duration Failed(const absl::Status& status);

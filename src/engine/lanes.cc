@@ -19,7 +19,7 @@ Lanes::Lanes(NodeParts& parts)
 
 absl::StatusOr<std::unique_ptr<Lanes>> Lanes::Open(NodeParts parts) {
   auto lanes = std::unique_ptr<Lanes>(new Lanes(parts));
-  Node& node = lanes->node_;
+  EngineNode& node = lanes->node_;
   std::array<std::unique_ptr<Store>, kAllLanes.size()> stores;
   for (const LaneKind kind : kAllLanes) {
     ASSIGN_OR_RETURN(stores[static_cast<size_t>(kind)], parts.open_store(kind));

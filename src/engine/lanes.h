@@ -20,11 +20,11 @@
 //   TICK    each second
 //           Store.Tick, Store.Purge                            sign of life, clock, history
 //
-// Each line is a lane: a state machine with a store of its own (lane.h). They share a Node (node.h)
-// and wake one another by bells. Values flow one way, Intent -> Claim -> Outcome; the branches are
-// here, the leaves are pure (plan/, outcome.h, timing.h, launch.h). Nothing is held in memory that
-// is not in the store first, so that a node may die between any two lines; what recovery does then
-// stands with each lane, as its crash windows.
+// Each line is a lane: a state machine with a store of its own (lane.h). They share an EngineNode
+// (node.h) and wake one another by bells. Values flow one way, Intent -> Claim -> Outcome; the
+// branches are here, the leaves are pure (plan/, outcome.h, timing.h, launch.h). Nothing is held in
+// memory that is not in the store first, so that a node may die between any two lines; what
+// recovery does then stands with each lane, as its crash windows.
 #ifndef MATINS_ENGINE_LANES_H_
 #define MATINS_ENGINE_LANES_H_
 
@@ -60,7 +60,7 @@ class Lanes {
  public:
   static absl::StatusOr<std::unique_ptr<Lanes>> Open(NodeParts parts);
 
-  Node& node() { return node_; }
+  EngineNode& node() { return node_; }
   Lane& lane(LaneKind kind) { return *lanes_[static_cast<size_t>(kind)]; }
   absl::Duration Step(LaneKind kind) { return lane(kind).Step(); }
 
@@ -77,7 +77,7 @@ class Lanes {
  private:
   explicit Lanes(NodeParts& parts);
 
-  Node node_;
+  EngineNode node_;
   std::array<std::unique_ptr<Lane>, kAllLanes.size()> lanes_;
 };
 

@@ -52,9 +52,9 @@ struct Waiting {
   HeldRow row;
 };
 
-struct Node {
-  Node(NodeOptions node_options, Clock& node_clock, Runner& node_runner, History& node_history,
-       EngineEvents& node_events)
+struct EngineNode {
+  EngineNode(NodeOptions node_options, Clock& node_clock, Runner& node_runner,
+             History& node_history, EngineEvents& node_events)
       : options(std::move(node_options)),
         clock(node_clock),
         runner(node_runner),

@@ -22,7 +22,7 @@ namespace matins {
 //                      node starts them
 class PlanLane final : public Lane {
  public:
-  PlanLane(Node& node, std::unique_ptr<Store> store)
+  PlanLane(EngineNode& node, std::unique_ptr<Store> store)
       : Lane(LaneKind::kPlan, node, std::move(store)) {}
 
  private:

@@ -16,7 +16,7 @@ namespace matins {
 //   reap.before_write  nothing was written; any node reads the same
 class ReapLane final : public Lane {
  public:
-  ReapLane(Node& node, std::unique_ptr<Store> store)
+  ReapLane(EngineNode& node, std::unique_ptr<Store> store)
       : Lane(LaneKind::kReap, node, std::move(store)) {}
 
  private:

@@ -194,11 +194,13 @@ void StartLane::Launch(const Claim& claim, absl::Duration sent) {
   run->received = node_.clock.BootNow();
   absl::StatusOr<DefinitionPtr> definition =
       node_.definitions.Current(store(), claim.key.job, claim.current_version);
-  absl::StatusOr<RunRequest> request = definition.status();
+  absl::StatusOr<RunRequest> request = absl::UnknownError("");
   if (definition.ok()) {
     run->definition = *std::move(definition);
     run->time_out = TimeOutDeadline(sent, run->job().timeout, run->job().grace);
     request = RunRequestOf(*run, node_.options);
+  } else {
+    request = definition.status();
   }
   node_.live.Add(run);
   if (!request.ok()) {

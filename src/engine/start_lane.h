@@ -23,7 +23,7 @@ namespace matins {
 class StartLane final : public Lane {
  public:
   // `random` makes the nonces.
-  StartLane(Node& node, std::unique_ptr<Store> store, std::unique_ptr<Random> random)
+  StartLane(EngineNode& node, std::unique_ptr<Store> store, std::unique_ptr<Random> random)
       : Lane(LaneKind::kStart, node, std::move(store)), random_(std::move(random)) {}
 
   // Rows that wait here for their instant.

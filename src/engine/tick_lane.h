@@ -12,7 +12,7 @@ namespace matins {
 // tick after that wakes them.
 class TickLane final : public Lane {
  public:
-  TickLane(Node& node, std::unique_ptr<Store> store)
+  TickLane(EngineNode& node, std::unique_ptr<Store> store)
       : Lane(LaneKind::kTick, node, std::move(store)) {}
 
  private:

@@ -82,12 +82,18 @@ void Simulation::GiveBack(const SimHost::Orphan& orphan) {
   if (answers.ok()) referee_.Finished({request}, *answers);
 }
 
+void Simulation::Boot(SimNode& node) {
+  if (const absl::Status status = node.Boot(random_.Next()); !status.ok()) {
+    referee_.Broken("lab", absl::StrCat("a node does not start: ", status.message()));
+  }
+}
+
 void Simulation::CrashSomeNode() {
   SimNode& node = *nodes_[random_.Below(nodes_.size())];
   if (!node.alive() || node.inside) return;
   Crash(node, random_.OneIn(2));
   In(absl::Milliseconds(200 + random_.Below(20'000)), [this, &node] {
-    if (!node.alive()) referee_.Broken("lab", std::string(node.Boot(random_.Next()).message()));
+    if (!node.alive()) Boot(node);
   });
 }
 
@@ -118,7 +124,7 @@ void Simulation::LongOutage() {
   }
   Advance(absl::Seconds(60 + random_.Below(400)));
   for (auto& node : nodes_) {
-    if (!node->alive()) (void)node->Boot(random_.Next());
+    if (!node->alive()) Boot(*node);
   }
 }
 
@@ -135,7 +141,7 @@ void Simulation::DrainSomeNode() {
     if (!node.alive() || node.inside || !node.lanes().node().draining) return;
     if (node.lanes().Drained()) (void)node.lanes().Leave();
     Crash(node, /*power=*/false);
-    (void)node.Boot(random_.Next());
+    Boot(node);
   });
 }
 

@@ -58,6 +58,7 @@ class Simulation final : public History, public EngineEvents {
   void ChangeSomeJob();
   void CancelSomeRun();
   void Crash(SimNode& node, bool power);
+  void Boot(SimNode& node);
   void GiveBack(const SimHost::Orphan& orphan);
   void In(absl::Duration delay, std::function<void()> action);
 

@@ -28,7 +28,7 @@ void Simulation::Peace() {
   for (auto& node : nodes_) {
     node->node_paused = false;
     node->machine_paused = false;
-    if (!node->alive()) (void)node->Boot(random_.Next());
+    if (!node->alive()) Boot(*node);
   }
   const absl::Duration end = elapsed_ + options_.peace;
   while (elapsed_ < end) {
