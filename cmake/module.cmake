@@ -33,14 +33,20 @@ function(matins_needs_postgres test)
   set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT MATINS_TEST_POSTGRES=${MATINS_TEST_POSTGRES})
 endfunction()
 
-# matins_fuzz(NAME SOURCES ... DEPS ...): one libFuzzer target; `./dev fuzz` runs it, with what lies
-# in fuzz/corpus/NAME to begin with. Only under the fuzz preset.
+# matins_fuzz(NAME SOURCES ... DEPS ...): one fuzz target. Under the fuzz preset it is a libFuzzer
+# program that `./dev fuzz` runs, with what lies in fuzz/corpus/NAME to begin with; in every build
+# with tests that corpus is run through it once, so that what was found stays found.
 function(matins_fuzz name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
+  if(MATINS_FUZZ)
+    add_executable(${name} ${ARG_SOURCES})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/programs)
+  else()
+    add_executable(${name} ${ARG_SOURCES} ${CMAKE_SOURCE_DIR}/fuzz/replay.cc)
+    add_test(NAME ${name} COMMAND ${name} ${CMAKE_SOURCE_DIR}/fuzz/corpus/${name})
+  endif()
   target_link_libraries(${name} PRIVATE matins_options ${ARG_DEPS})
-  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/programs)
 endfunction()
 
 # matins_bench(NAME SOURCES ... DEPS ...): one Google Benchmark program; `./dev bench` runs it. Only

@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "job/read_job.h"
+#include "schedule/schedule.h"
 
 namespace matins {
 namespace {
@@ -83,6 +84,19 @@ bool Put(std::vector<Entry>& entries, const K8sWord& word, const Mark& at, NodeP
   return true;
 }
 
+// Whether the job says when it runs by a word that the default one would contradict: at for
+// schedule, and a zone inside the schedule's own text for timezone.
+bool SaysOtherwise(const Node& job, absl::string_view key) {
+  if (key == "schedule") return job.Find("at") != nullptr;
+  const Entry* schedule = job.Find("schedule");
+  if (schedule == nullptr) return false;
+  if (key == "at") return true;
+  if (key != "timezone" || schedule->value->kind != Node::Kind::kScalar) return false;
+  const absl::string_view text = absl::StripAsciiWhitespace(schedule->value->text);
+  const size_t blank = text.rfind(' ');
+  return blank != absl::string_view::npos && LoadZone(text.substr(blank + 1)).ok();
+}
+
 }  // namespace
 
 NodePtr HouseWords(const NodePtr& job, Problems& problems) {
@@ -111,9 +125,7 @@ NodePtr WithDefaults(const NodePtr& job, const NodePtr& defaults) {
   if (!IsMap(job) || !IsMap(defaults)) return job;
   std::vector<Entry> entries = job->entries;
   for (const Entry& entry : defaults->entries) {
-    const bool excluded = (entry.key == "schedule" && job->Find("at") != nullptr) ||
-                          (entry.key == "at" && job->Find("schedule") != nullptr);
-    if (excluded) continue;
+    if (SaysOtherwise(*job, entry.key)) continue;
     Entry* own = FindEntry(entries, entry.key);
     if (own == nullptr) {
       entries.push_back(entry);

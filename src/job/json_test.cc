@@ -2,10 +2,12 @@
 
 #include <string>
 
+#include "base/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "job/resolve.h"
 #include "job/sha256.h"
+#include "schedule/timetable.h"
 
 namespace matins {
 namespace {
@@ -92,6 +94,26 @@ TEST(ValidateJob, JudgesAJobThatAProgramMade) {
   EXPECT_TRUE(refused([](Job& job) { job.run.shell = "unused"; }));
   EXPECT_TRUE(refused([](Job& job) { job.calendar_data.days = "2026-10-01 off\n"; }));
   EXPECT_TRUE(refused([](Job& job) { job.env["A"].text = "\xff"; }));
+}
+
+// A table of holidays that covers 2026 alone: left out within it, refused beyond it.
+TEST(ResolveJob, ACalendarNeverTakesAnUnknownDayForAWorkingDay) {
+  Job job = SmallJob();
+  job.schedule = "0 6 * * 1-5";
+  job.timezone = "Asia/Seoul";
+  job.calendar = "kr";
+  job.calendar_data = {"2026-09-24..2026-09-25 off\n", absl::CivilDay(2026, 12, 31)};
+  const absl::StatusOr<ResolvedJob> resolved = ResolveJob(job);
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  const auto next =
+      NextOn(resolved->schedule, &*resolved->calendar, *ParseInstant("2026-09-23T07:00:00+09:00"));
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(FormatInstant((*next)->at), "2026-09-27T21:00:00Z");
+  EXPECT_EQ(
+      NextOn(resolved->schedule, &*resolved->calendar, *ParseInstant("2026-12-31T07:00:00+09:00"))
+          .status()
+          .code(),
+      absl::StatusCode::kOutOfRange);
 }
 
 TEST(ResolveJob, AZoneInsideTheExpressionWins) {

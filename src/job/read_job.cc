@@ -195,9 +195,16 @@ void CheckMeaning(Fields& fields, const Job& job, const NodePtr& node,
     return;
   }
   if (job.schedule.empty() && !job.at) return;
-  if (const auto schedule = ResolveSchedule(job, *zone); !schedule.ok()) {
+  const absl::StatusOr<Schedule> schedule = ResolveSchedule(job, *zone);
+  if (!schedule.ok()) {
     fields.Error("schedule", absl::StrCat("schedule: ", schedule.status().message()), "");
     return;
+  }
+  if (fields.Has("timezone") && schedule->zone() != *zone) {
+    fields.Error("timezone",
+                 absl::StrCat("the schedule says ", schedule->zone().name(), ", timezone says ",
+                              job.timezone),
+                 "keep one of them");
   }
   if (fields.Failed("calendar")) return;
   const absl::StatusOr<ResolvedJob> resolved = ResolveJob(job);

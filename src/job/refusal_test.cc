@@ -286,6 +286,35 @@ INSTANTIATE_TEST_SUITE_P(
         {"", "", "the file is empty", "write jobs:"},
     }));
 
+// Never one of two zones silently winning.
+TEST(Refusal, AZoneGivenTwice) {
+  ExpectRefused(R"(jobs:
+  - name: a
+    schedule: "*-*-* 01:00:00 Asia/Shanghai"
+    timezone: Europe/Paris
+    misfire: skip
+    run: { handler: h }
+)",
+                {"", "4:5", "the schedule says Asia/Shanghai, timezone says Europe/Paris",
+                 "keep one of them"});
+  for (const char* zone : {"", "    timezone: Europe/Paris\n"}) {
+    EXPECT_THAT(ProblemsOf(absl::StrCat(R"(jobs:
+  - name: a
+    schedule: "CRON_TZ=Etc/UTC */20 * * * *"
+    misfire: skip
+    run: { handler: h }
+)",
+                                        zone)),
+                ElementsAre(AllOf(StartsWith("m.yaml:3:5: schedule: "), HasSubstr("timezone"))));
+  }
+  // A default is no second word of the job's own.
+  EXPECT_THAT(ProblemsOf(R"(defaults: { timezone: Europe/Paris }
+jobs:
+  - { name: a, schedule: "*-*-* 01:00:00 Asia/Shanghai", misfire: skip, run: { handler: h } }
+)"),
+              ElementsAre());
+}
+
 TEST(Refusal, JobsThatWaitForEachOther) {
   ExpectRefused(R"(jobs:
   - { name: a, schedule: "@daily", misfire: skip, run: { handler: h }, after: [{ job: b }] }

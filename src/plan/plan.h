@@ -38,9 +38,12 @@ struct PlanInput {
 // until when).
 absl::StatusOr<PlanWrite> PlanJob(const PlanInput& input);
 
-// A person's back-fill of periods whose biz_date is in [from, to]: misfire and cap do not apply,
-// order does. Periods that are DONE, RUNNING or PLANNED are left; SKIPPED ones are answered in
-// `reopen`.
+// A person's back-fill of periods that were due by now and whose biz_date is in [from, to]:
+// misfire, cap, first sight and floor do not apply, order and the source window do. What was never
+// planned or failed gets a manual row or new attempts; SKIPPED and FAILED(held) ones are answered
+// in `reopen`; those that are DONE, RUNNING or PLANNED, and those that the source no longer has
+// (SKIPPED(unfillable) where they had no row), in `left`. `existing`: the rows with a biz_date in
+// the range. InvalidArgument: from > to, or more than 10,000 periods.
 struct BackfillPlan {
   PlanWrite write;
   std::vector<PeriodKey> reopen;
@@ -50,10 +53,17 @@ absl::StatusOr<BackfillPlan> PlanBackfill(const PlanInput& input,
                                           absl::Span<const PeriodRow> existing, absl::CivilDay from,
                                           absl::CivilDay to);
 
-// One period by hand: the row `job run --date` wants. For period kinds finer than a day `key` picks
-// the period.
+// One period by hand, due or not: the row `job run --date` wants. `key` is the period's
+// ("2026-10-30" of a daily job); empty: the newest that was due. It need not be in the schedule,
+// except that of period kind fire only fires have a window. `params`: a JSON object, or empty. Of
+// rows in the state a FAILED one gets new attempts and a PLANNED one loses its start deadline.
+// InvalidArgument: no such period. FailedPrecondition: it is RUNNING (naming the runner) or final.
 absl::StatusOr<PlanWrite> PlanByHand(const PlanInput& input, absl::string_view key,
                                      absl::string_view params);
+
+// A suspended job is resumed and what it owes by now is not to run: all of it that is not RUNNING,
+// held or a person's becomes SKIPPED(suspended), by `act.who`.
+absl::StatusOr<PlanWrite> PlanResumeSkip(const PlanInput& input, const Act& act);
 
 // What an attempt that did not end well makes of its period: retry with backoff while this trigger
 // has attempts left. `attempt` is of this trigger, from 1. Backoff doubles from min to max, with a

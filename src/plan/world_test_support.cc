@@ -48,6 +48,10 @@ std::string TextOf(const PeriodRow& row) {
 
 }  // namespace
 
+void PrintTo(const Intent& intent, std::ostream* out) {
+  *out << static_cast<int>(intent.kind) << ' ' << intent.key.period << ' ' << intent.skip_reason;
+}
+
 absl::Time At(absl::string_view text) {
   const absl::StatusOr<absl::Time> at = ParseInstant(text);
   Require(at.ok(), at.status().ToString());
@@ -89,7 +93,7 @@ ResolvedJob Resolved(const Job& job, absl::string_view calendar_days,
 
 World::World(ResolvedJob job, absl::Time first_sight) {
   state.job = job.job.name;
-  state.first_sight = first_sight;
+  state.first_sight = next_look = first_sight;
   Change(std::move(job), first_sight);
 }
 
@@ -115,10 +119,13 @@ JobState World::State() const {
   return answer;
 }
 
-absl::StatusOr<PlanWrite> World::TryPlan(absl::Time now, std::optional<Trigger> trigger) const {
-  const JobState read = State();
-  return PlanJob(
-      {.state = &read, .versions = versions_, .now = now, .ahead = ahead, .trigger = trigger});
+PlanInput World::Input(absl::Time now, std::optional<Trigger> trigger) {
+  read_ = State();
+  return {.state = &read_, .versions = versions_, .now = now, .ahead = ahead, .trigger = trigger};
+}
+
+absl::StatusOr<PlanWrite> World::TryPlan(absl::Time now, std::optional<Trigger> trigger) {
+  return PlanJob(Input(now, trigger));
 }
 
 PlanWrite World::Plan(absl::Time now, std::optional<Trigger> trigger) {

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@
 #include "plan/plan.h"
 
 namespace matins {
+
+// So that a failed expectation can be read.
+void PrintTo(const Intent& intent, std::ostream* out);
 
 // "2026-11-29T02:00:00Z"; a wrong one ends the test program.
 absl::Time At(absl::string_view text);
@@ -30,7 +34,9 @@ class World {
 
   // The state as a store answers it: open rows, and all from gap_from on.
   JobState State() const;
-  absl::StatusOr<PlanWrite> TryPlan(absl::Time now, std::optional<Trigger> trigger = {}) const;
+  // For planning at `now`; good until the next call.
+  PlanInput Input(absl::Time now, std::optional<Trigger> trigger = {});
+  absl::StatusOr<PlanWrite> TryPlan(absl::Time now, std::optional<Trigger> trigger = {});
   // Plans and writes until the job need not be looked at again before now; answers all of it.
   PlanWrite Plan(absl::Time now, std::optional<Trigger> trigger = {});
   // Plans at each instant that planning asked for, up to `until`.
@@ -63,6 +69,7 @@ class World {
 
   std::deque<ResolvedJob> jobs_;
   std::vector<VersionInForce> versions_;
+  JobState read_;
 };
 
 }  // namespace matins

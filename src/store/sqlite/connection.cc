@@ -336,6 +336,8 @@ absl::StatusOr<Transaction> Transaction::Begin(Connection& db, absl::string_view
   db.FixNow(std::nullopt);
   std::optional<absl::Time> early;
   if (IsMutant(Mutant::kClockBeforeLock)) early = db.Now();
+  // Crash here, or wait as long as others let us: nothing is known yet, and the clock is not read.
+  MATINS_FAULT_POINT(absl::StrCat("sqlite.", verb, ".before_lock"));
   if (!db.hub().EnterWriter(db.options().call_deadline)) {
     return StoreAwayError(absl::StrCat("sqlite:", db.options().path,
                                        ": no turn to write within the call's deadline"));

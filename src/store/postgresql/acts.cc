@@ -1,0 +1,410 @@
+#include "store/postgresql/acts.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/fault.h"
+#include "base/status.h"
+#include "store/postgresql/clock.h"
+#include "store/postgresql/finish.h"
+#include "store/postgresql/plan_batch.h"
+#include "store/postgresql/schema_sql.h"
+#include "store/rules.h"
+
+namespace matins::postgresql {
+
+Statement EventOf(const Session& session, absl::string_view kind, absl::string_view job,
+                  absl::string_view period, const Act& act, absl::string_view detail) {
+  return session.Of(
+      "insert into @.job_event (at, kind, job, period, generation, who, why, detail) values "
+      "(@NOW, $1, $2, $3, 0, $4, $5, $6)",
+      {std::string(kind), UsableText(job), UsableText(period), UsableText(act.who),
+       UsableText(act.why), UsableText(detail)});
+}
+
+Statement TakeBackHeld(const Session& session, absl::string_view job) {
+  return session.Of(
+      "update @.job_watermark set held_by = null, held_until = null where job_name = $1 and "
+      "status = 'PLANNED' and held_by is not null",
+      {UsableText(job)});
+}
+
+std::vector<Statement> SuspendJob(const Session& session, absl::string_view job, const Act& act) {
+  const std::vector<std::optional<std::string>> params = {UsableText(job), UsableText(act.who),
+                                                          UsableText(act.why)};
+  return {TakeBackHeld(session, job),
+          session.Of("update @.job set suspended_at = @NOW, suspended_by = $2, "
+                     "suspended_why = $3, next_look = timestamptz 'epoch', "
+                     "revision = revision + 1 where name = $1",
+                     params),
+          session.Of("insert into @.job_span (job, kind, from_at, by_whom, why) values ($1, "
+                     "'suspended', @NOW, $2, $3)",
+                     params),
+          EventOf(session, "suspended", job, "", act)};
+}
+
+std::vector<Statement> ResumeJob(const Session& session, absl::string_view job, bool trigger,
+                                 const Act& act) {
+  return {session.Of("update @.job_span set to_at = @NOW where job = $1 and kind = 'suspended' and "
+                     "to_at is null",
+                     {UsableText(job)}),
+          session.Of(absl::StrCat("update @.job set suspended_at = null, suspended_by = null, "
+                                  "suspended_why = null, ",
+                                  trigger ? "pending = 'person', " : "",
+                                  "next_look = timestamptz 'epoch', revision = revision + 1 "
+                                  "where name = $1"),
+                     {UsableText(job)}),
+          session.Of("update @.job_watermark set look_at = not_before, waits_for = null where "
+                     "job_name = $1 and status = 'PLANNED' and look_at > not_before",
+                     {UsableText(job)}),
+          EventOf(session, "resumed", job, "", act)};
+}
+
+std::vector<Statement> DeleteJob(const Session& session, absl::string_view job, const Act& act) {
+  return {TakeBackHeld(session, job),
+          session.Of("update @.job set deleted = true, next_look = null, pending = null, "
+                     "revision = revision + 1 where name = $1",
+                     {UsableText(job)}),
+          session.Of("update @.job_watermark set look_at = null, waits_for = null where "
+                     "job_name = $1 and status = 'PLANNED'",
+                     {UsableText(job)}),
+          session.Of("delete from @.job_after where job = $1", {UsableText(job)}),
+          EventOf(session, "deleted", job, "", act)};
+}
+
+namespace {
+
+absl::Status NoJob(absl::string_view job) {
+  return absl::NotFoundError(
+      absl::StrCat("no job \"", job, "\"; `matins job list` shows the names"));
+}
+
+// Locks the job; columns: suspended_at is not null, runs alive, suspended_by, suspended_why.
+Statement LockJob(const Session& session, absl::string_view job) {
+  return session.Of(
+      "select j.suspended_at is not null, (select count(*) from @.job_watermark r where "
+      "r.job_name = j.name and r.status = 'RUNNING'), j.suspended_by, j.suspended_why, "
+      "(select min(r.node) from @.job_watermark r where r.job_name = j.name and "
+      "r.status = 'RUNNING') from @.job j where j.name = $1 and not j.deleted for no key update",
+      {UsableText(job)});
+}
+
+void Append(std::vector<Statement>& to, std::vector<Statement> more) {
+  for (Statement& s : more) to.push_back(std::move(s));
+}
+
+// One act's transaction: what is locked first, what is then decided, what is written.
+template <typename Decide>
+absl::Status Perform(Session& session, const std::vector<Statement>& locks, Decide decide) {
+  const auto once = [&]() -> absl::StatusOr<bool> {
+    Connection& connection = session.connection;
+    ASSIGN_OR_RETURN(const std::vector<Rows> rows, connection.Begin(locks));
+    absl::StatusOr<std::vector<Statement>> writes = decide(rows);
+    if (writes.ok()) {
+      if (absl::Status fault = Reach("act.before_commit"); !fault.ok()) writes = fault;
+    }
+    if (!writes.ok()) {
+      connection.Rollback();
+      return writes.status();
+    }
+    RETURN_IF_ERROR(connection.Commit(*writes).status());
+    MATINS_FAULT_POINT("act.after_commit");  // crash here: it stands, and is recorded
+    return true;
+  };
+  RETURN_IF_ERROR(session.Retried(once).status());
+  session.Notify();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status PostgresActs::Suspend(absl::string_view job, const Act& act) {
+  return Perform(session_, {LockJob(session_, job)},
+                 [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
+                   if (rows[0].size() == 0) return NoJob(job);
+                   if (rows[0].Bool(0, 0)) {
+                     return absl::FailedPreconditionError(absl::StrCat(
+                         "job \"", job, "\" is suspended already by ", rows[0].Text(0, 2), " (",
+                         rows[0].Text(0, 3), "); resume it first"));
+                   }
+                   return SuspendJob(session_, job, act);
+                 });
+}
+
+absl::Status PostgresActs::Resume(absl::string_view job, const std::optional<PlanWrite>& skip,
+                                  const Act& act) {
+  PlanRequest plan;
+  if (skip) plan.writes.push_back(*skip);
+  std::vector<Statement> locks = {LockJob(session_, job)};
+  if (skip) Append(locks, LockForPlan(session_, plan));
+  return Perform(
+      session_, locks,
+      [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
+        if (rows[0].size() == 0) return NoJob(job);
+        if (!rows[0].Bool(0, 0)) {
+          return absl::FailedPreconditionError(
+              absl::StrCat("job \"", job, "\" is not suspended; there is nothing to resume"));
+        }
+        std::vector<Statement> writes;
+        if (skip) {
+          PlanBatch batch(plan, rows[1], rows[2], rows[3].Time(0, 0));
+          if (!batch.written[0]) {
+            return absl::AbortedError(absl::StrCat(
+                "job \"", job, "\" changed while its missed periods were counted; try again"));
+          }
+          Append(writes, batch.Statements(session_));
+        }
+        Append(writes, ResumeJob(session_, job, !skip, act));
+        return writes;
+      });
+}
+
+absl::Status PostgresActs::Rename(absl::string_view from, absl::string_view to, const Act& act) {
+  const std::vector<Statement> locks = {
+      LockJob(session_, from),
+      session_.Of("select exists (select from @.job where name = $1), exists "
+                  "(select from @.job_watermark where job_name = $1)",
+                  {UsableText(to)})};
+  return Perform(
+      session_, locks,
+      [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
+        if (rows[0].size() == 0) return NoJob(from);
+        if (rows[1].Bool(0, 0) || rows[1].Bool(0, 1)) {
+          return absl::AlreadyExistsError(absl::StrCat("there is, or was, a job \"", to,
+                                                       "\"; choose a name that was never used"));
+        }
+        if (rows[0].Int(0, 1) > 0) {
+          return absl::FailedPreconditionError(
+              absl::StrCat("job \"", from, "\" is running on ", rows[0].Text(0, 4),
+                           "; wait for it, or cancel it, then rename"));
+        }
+        std::vector<Statement> writes = {TakeBackHeld(session_, from)};
+        const auto rename = [&](absl::string_view table, absl::string_view column) {
+          writes.push_back(session_.Of(
+              absl::StrCat("update @.", table, " set ", column, " = $2 where ", column, " = $1"),
+              {UsableText(from), UsableText(to)}));
+        };
+        for (const auto& [table, column] : {std::pair{"job", "name"},
+                                            {"job_version", "job"},
+                                            {"job_after", "job"},
+                                            {"job_after", "after_job"},
+                                            {"job_span", "job"},
+                                            {"job_watermark", "job_name"},
+                                            {"job_run", "job_name"},
+                                            {"job_checkpoint", "job_name"},
+                                            {"job_figure", "job_name"},
+                                            {"job_journal", "job_name"},
+                                            {"job_lock", "job_name"},
+                                            {"job_event", "job"}}) {
+          rename(table, column);
+        }
+        writes.push_back(session_.Of(
+            "update @.job_watermark set lock_key = 'job/' || $2, waits_for = null, "
+            "look_at = case when status = 'PLANNED' then not_before else look_at end where "
+            "job_name = $2 and lock_key = 'job/' || $1",
+            {UsableText(from), UsableText(to)}));
+        // The name inside the canonical text, so that the renamed file is the same version.
+        for (const auto& [table, column] : {std::pair{"job", "name"}, {"job_version", "job"}}) {
+          writes.push_back(session_.Of(
+              absl::StrCat("update @.", table,
+                           " set definition = case when strpos(definition, $2) "
+                           "> 0 then overlay(definition placing $3 from strpos(definition, $2) "
+                           "for length($2)) else definition end where ",
+                           column, " = $1"),
+              {UsableText(to), absl::StrCat("\"name\":", JsonString(UsableText(from))),
+               absl::StrCat("\"name\":", JsonString(UsableText(to)))}));
+        }
+        writes.push_back(session_.Of("update @.job set revision = revision + 1 where name = $1",
+                                     {UsableText(to)}));
+        writes.push_back(EventOf(session_, "renamed", to, "", act,
+                                 absl::StrCat("{\"from\":", JsonString(from), "}")));
+        return writes;
+      });
+}
+
+absl::Status PostgresActs::Delete(absl::string_view job, bool force, const Act& act) {
+  return Perform(session_, {LockJob(session_, job)},
+                 [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
+                   if (rows[0].size() == 0) return NoJob(job);
+                   if (rows[0].Int(0, 1) > 0 && !force) {
+                     return absl::FailedPreconditionError(
+                         absl::StrCat("job \"", job, "\" is running on ", rows[0].Text(0, 4),
+                                      "; wait for it, cancel it, or use --force"));
+                   }
+                   return DeleteJob(session_, job, act);
+                 });
+}
+
+absl::Status PostgresActs::Reopen(const PeriodKey& key, absl::string_view params, const Act& act) {
+  const std::vector<Statement> locks = {
+      LockJob(session_, key.job),
+      session_.Of("select r.status, r.held, r.node, r.generation, r.fence from @.job_watermark r "
+                  "where r.job_name = $1 and r.period = $2 for update",
+                  {UsableText(key.job), UsableText(key.period)})};
+  return Perform(
+      session_, locks,
+      [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
+        const std::string what = absl::StrCat(key.job, " ", key.period);
+        if (rows[1].size() == 0) {
+          return absl::NotFoundError(
+              absl::StrCat("no row for ", what, "; it has not been planned"));
+        }
+        const std::string status = rows[1].Text(0, 0);
+        if (status == "RUNNING") {
+          return absl::FailedPreconditionError(
+              absl::StrCat(what, " is running on ", rows[1].Text(0, 2), " (run ", rows[1].Int(0, 4),
+                           "); wait for it, or cancel it"));
+        }
+        if (status == "PLANNED" || (status == "FAILED" && !rows[1].Bool(0, 1))) {
+          return absl::FailedPreconditionError(
+              absl::StrCat(what, " is ", status, " and not final; it runs at its next trigger"));
+        }
+        return std::vector<Statement>{
+            session_.Of(
+                "insert into @.job_event (at, kind, job, period, generation, who, why, detail) "
+                "select @NOW, 'reopened', r.job_name, r.period, r.generation + 1, $3, $4, "
+                "json_build_object('old_status', r.status, 'old_fence', r.fence::text, "
+                "'lease_until', null)::text "
+                "from @.job_watermark r where r.job_name = $1 and r.period = $2",
+                {UsableText(key.job), UsableText(key.period), UsableText(act.who),
+                 UsableText(act.why)}),
+            session_.Of(
+                "with c as materialized (select @NOW as now) update @.job_watermark r set "
+                "status = 'PLANNED', held = false, generation = r.generation + 1, ver = 1, "
+                "op = 'plan', op_at = c.now, planned_at = c.now, attempts = 0, "
+                "attempts_total = 0, losses = 0, checkpoint = 0, checkpointed_at = null, "
+                "reason = null, by_whom = $4, manual = true, params = nullif($3, ''), "
+                "finished_at = null, start_by = null, backfill = false, wait_until = null, "
+                "dispatched_at = null, not_before = coalesce(r.not_before, timestamptz 'epoch'), "
+                "look_at = coalesce(r.not_before, timestamptz 'epoch'), held_by = null, "
+                "held_until = null, waits_for = null, cancel_by = null, cancel_why = null, "
+                "lock_key = coalesce(r.lock_key, (select 'job/' || j.name from @.job j where "
+                "j.name = r.job_name and j.lock_scope = 'job')) "
+                "from c where r.job_name = $1 and r.period = $2",
+                {UsableText(key.job), UsableText(key.period), UsableText(params),
+                 UsableText(act.who)}),
+            session_.Of("update @.job set revision = revision + 1 where name = $1",
+                        {UsableText(key.job)})};
+      });
+}
+
+absl::Status PostgresActs::Skip(absl::Span<const PeriodKey> keys, const Act& act) {
+  if (keys.empty()) return absl::OkStatus();
+  JsonRows json;
+  for (const PeriodKey& key : keys) json.Row().AddKey(key);
+  const std::string list = json.Take();
+  const std::vector<Statement> locks = {
+      session_.Of("select name from @.job where name in (select x.job from "
+                  "json_to_recordset($1::json) as x(job text)) order by name for no key update",
+                  {list}),
+      session_.Of("select r.job_name, r.period, r.status, r.node from "
+                  "json_to_recordset($1::json) as x(job text, period text) join @.job_watermark r "
+                  "on r.job_name = x.job and r.period = x.period order by r.job_name, r.period "
+                  "for update of r",
+                  {list})};
+  return Perform(
+      session_, locks,
+      [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
+        if (rows[1].size() < static_cast<int>(keys.size())) {
+          return absl::NotFoundError(absl::StrCat(keys.size() - rows[1].size(), " of ", keys.size(),
+                                                  " periods have no row; plan them first"));
+        }
+        for (int i = 0; i < rows[1].size(); ++i) {
+          const std::string status = rows[1].Text(i, 2);
+          if (status == "PLANNED" || status == "FAILED") continue;
+          return absl::FailedPreconditionError(
+              absl::StrCat(rows[1].Text(i, 0), " ", rows[1].Text(i, 1), " is ", status,
+                           status == "RUNNING" ? absl::StrCat(" on ", rows[1].Text(i, 3)) : "",
+                           "; only PLANNED and FAILED periods are skipped"));
+        }
+        std::vector<Statement> writes = {
+            session_.Of(
+                "update @.job_watermark r set status = 'SKIPPED', held = false, "
+                "reason = $2, by_whom = $3, finished_at = @NOW, held_by = null, "
+                "held_until = null, waits_for = null, ver = r.ver + 1, op = 'skip', "
+                "op_at = @NOW from json_to_recordset($1::json) as x(job text, period text) "
+                "where r.job_name = x.job and r.period = x.period",
+                {list, act.why.empty() ? "by hand" : UsableText(act.why), UsableText(act.who)}),
+            session_.Of("update @.job set revision = revision + 1 where name in (select x.job "
+                        "from json_to_recordset($1::json) as x(job text))",
+                        {list}),
+            session_.Of(kWakeWaiting, {list})};
+        for (const PeriodKey& key : keys) {
+          writes.push_back(EventOf(session_, "skip", key.job, key.period, act));
+        }
+        return writes;
+      });
+}
+
+absl::Status PostgresActs::Cancel(int64_t fence, const Act& act) {
+  const std::vector<Statement> locks = {
+      session_.Of("select r.job_name, r.period from @.job_watermark r where r.status = 'RUNNING' "
+                  "and r.fence = $1::bigint and r.lease_until > @NOW for update",
+                  {absl::StrCat(fence)})};
+  return Perform(
+      session_, locks,
+      [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
+        if (rows[0].size() == 0) {
+          return absl::NotFoundError(
+              absl::StrCat("run ", fence, " is not alive; `matins runs` shows how it ended"));
+        }
+        const std::string job = rows[0].Text(0, 0), period = rows[0].Text(0, 1);
+        return std::vector<Statement>{
+            session_.Of("update @.job_watermark set cancel_by = $3, cancel_why = $4 where "
+                        "job_name = $1 and period = $2",
+                        {job, period, UsableText(act.who), UsableText(act.why)}),
+            EventOf(session_, "cancel", job, period, act,
+                    absl::StrCat("{\"fence\":\"", fence, "\"}"))};
+      });
+}
+
+absl::Status PostgresActs::TriggerNow(absl::string_view job, const Act& act) {
+  return Perform(
+      session_, {LockJob(session_, job)},
+      [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
+        if (rows[0].size() == 0) return NoJob(job);
+        return std::vector<Statement>{
+            session_.Of("update @.job set pending = 'person', next_look = timestamptz 'epoch', "
+                        "revision = revision + 1 where name = $1",
+                        {UsableText(job)}),
+            EventOf(session_, "trigger", job, "", act)};
+      });
+}
+
+absl::Status PostgresActs::AcceptClock(const Act& act) {
+  return Perform(session_,
+                 {session_.Of("select key from @.matins_meta where key in ('clock_hwm', "
+                              "'return_last') order by key for update"),
+                  session_.Of("select @FROZEN")},
+                 [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
+                   if (!rows[1].Bool(0, 0)) return std::vector<Statement>{};
+                   return SettleClock(session_, act);
+                 });
+}
+
+absl::StatusOr<int64_t> PostgresActs::BumpEpoch(const Act& act) {
+  int64_t epoch = 0;
+  RETURN_IF_ERROR(Perform(
+      session_,
+      {session_.Of("select value::bigint from @.matins_meta where key = 'epoch' for update")},
+      [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
+        epoch = rows[0].Int(0, 0) + 1;
+        return std::vector<Statement>{
+            session_.Of("update @.matins_meta set value = $1 where key = 'epoch'",
+                        {absl::StrCat(epoch)}),
+            EventOf(session_, "epoch", "", "", act, absl::StrCat("{\"epoch\":", epoch, "}"))};
+      }));
+  return epoch;
+}
+
+absl::Status PostgresActs::SetJournal(bool full) {
+  return Perform(
+      session_, {session_.Of("select value from @.matins_meta where key = 'journal' for update")},
+      [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
+        const std::string word = full ? "full" : "runs";
+        if (rows[0].Text(0, 0) == word) return std::vector<Statement>{};
+        return std::vector<Statement>{
+            session_.Of(full ? kEnableJournal : kDisableJournal),
+            session_.Of("update @.matins_meta set value = $1 where key = 'journal'", {word})};
+      });
+}
+
+}  // namespace matins::postgresql

@@ -1,0 +1,268 @@
+// Definitions: applied by digest, in one transaction. A version is in force from its moment on.
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/fault.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "job/words.h"
+#include "store/postgresql/acts.h"
+#include "store/rules.h"
+
+namespace matins::postgresql {
+namespace {
+
+constexpr char kByFile[] = "file";  // the author of a suspension that stands in the file
+
+std::optional<std::string> OptionalInt(const std::optional<int>& value) {
+  if (!value) return std::nullopt;
+  return absl::StrCat(*value);
+}
+
+// What the old version planned beyond this moment, and was never started, is as though it had never
+// been: the new version plans it anew. It goes with its journal, and opens no gap.
+std::vector<Statement> WithdrawRows(const Session& session, absl::string_view job) {
+  return {
+      session.Of("with c as materialized (select @NOW as now), "
+                 "l as materialized (select r.job_name, r.period from @.job_watermark r "
+                 "cross join c where r.job_name = $1 and r.status = 'PLANNED' and "
+                 "r.attempts_total = 0 and r.generation = 1 and not r.manual and r.due_at > c.now "
+                 "order by r.period for update of r), "
+                 "g as (delete from @.job_journal g using l where g.job_name = l.job_name and "
+                 "g.period = l.period) "
+                 "update @.job_watermark r set op = 'withdrawn' from l where "
+                 "r.job_name = l.job_name and r.period = l.period",
+                 {UsableText(job)}),
+      session.Of("delete from @.job_watermark where job_name = $1 and status = 'PLANNED' and "
+                 "op = 'withdrawn'",
+                 {UsableText(job)}),
+      TakeBackHeld(session, job),
+      session.Of("update @.job set cursor = least(cursor, @NOW) where name = $1",
+                 {UsableText(job)})};
+}
+
+// A job that comes back after its deletion is a new one: its first sight is now.
+constexpr char kUpsertJob[] = R"(
+  insert into @.job as j (name, id, version, source, digest, definition, first_sight, next_look,
+    strict, overlap, lock_scope, lock_ttl, timeout, grace, job_limit, max_parallel, labels,
+    priority, recovery, max_lost, stale_after, commit_by, history_succeeded, history_failed,
+    keep_for)
+  values ($1, $2, $3::int, $4, $5, $6, @NOW, timestamptz 'epoch', $7::boolean, $8, $9, $10::interval,
+    $11::interval, $12::interval, $13::int, $14::int, $15::jsonb, $16::int, $17, $18::int,
+    $19::interval, $20, $21::int, $22::int, $23::interval)
+  on conflict (name) do update set version = excluded.version, source = excluded.source,
+    digest = excluded.digest, definition = excluded.definition, strict = excluded.strict,
+    overlap = excluded.overlap, lock_scope = excluded.lock_scope, lock_ttl = excluded.lock_ttl,
+    timeout = excluded.timeout, grace = excluded.grace, job_limit = excluded.job_limit,
+    max_parallel = excluded.max_parallel, labels = excluded.labels, priority = excluded.priority,
+    recovery = excluded.recovery, max_lost = excluded.max_lost, stale_after = excluded.stale_after,
+    commit_by = excluded.commit_by, history_succeeded = excluded.history_succeeded,
+    history_failed = excluded.history_failed, keep_for = excluded.keep_for,
+    next_look = excluded.next_look, revision = j.revision + 1, deleted = false,
+    id = case when j.deleted then excluded.id else j.id end,
+    first_sight = case when j.deleted then excluded.first_sight else j.first_sight end,
+    cursor = case when j.deleted then null else j.cursor end,
+    gap_from = case when j.deleted then null else j.gap_from end,
+    floor = case when j.deleted then null else j.floor end,
+    suspended_at = case when j.deleted then null else j.suspended_at end,
+    suspended_by = case when j.deleted then null else j.suspended_by end,
+    suspended_why = case when j.deleted then null else j.suspended_why end)";
+
+// Nothing: rows stay for ever.
+std::optional<std::string> KeepParam(const Job& job) {
+  const absl::Duration keep = KeepFor(job);
+  if (keep == absl::InfiniteDuration()) return std::nullopt;
+  return IntervalText(keep);
+}
+
+Statement UpsertJob(const Session& session, const ApplyRequest& request, const Definition& d,
+                    int version) {
+  const Job& job = d.job;
+  SystemRandom random;
+  return session.Of(kUpsertJob, {UsableText(job.name),
+                                 random.Hex128(),
+                                 absl::StrCat(version),
+                                 UsableText(request.source),
+                                 UsableText(request.digest),
+                                 UsableText(d.json),
+                                 job.backfill.order == Order::kStrict ? "true" : "false",
+                                 std::string(Word(job.overlap)),
+                                 std::string(Word(job.lock.scope)),
+                                 IntervalText(job.lock.ttl),
+                                 IntervalText(job.timeout),
+                                 IntervalText(job.grace),
+                                 OptionalInt(job.limit),
+                                 OptionalInt(job.backfill.max_parallel),
+                                 JsonStrings(job.nodes),
+                                 absl::StrCat(job.priority),
+                                 std::string(Word(job.recovery)),
+                                 absl::StrCat(job.max_lost),
+                                 IntervalText(job.stale_after),
+                                 std::string(Word(job.commit)),
+                                 absl::StrCat(job.history_succeeded),
+                                 absl::StrCat(job.history_failed),
+                                 KeepParam(job)});
+}
+
+class Applied {
+ public:
+  Applied(const Session& session, const ApplyRequest& request, const Rows& jobs)
+      : session_(session), request_(request) {
+    for (int i = 0; i < jobs.size(); ++i) {
+      Known known{static_cast<int>(jobs.Int(i, 1)),
+                  jobs.Text(i, 2),
+                  jobs.Text(i, 3),
+                  jobs.Bool(i, 4),
+                  jobs.Bool(i, 5),
+                  jobs.Text(i, 6)};
+      known_.emplace(jobs.Text(i, 0), std::move(known));
+    }
+  }
+
+  void Add(const Definition& d) {
+    named_.insert(d.job.name);
+    const auto known = known_.find(d.job.name);
+    const bool added = known == known_.end() || known->second.deleted;
+    if (!added && known->second.definition == d.json) {
+      answer.unchanged.push_back(d.job.name);
+      writes.push_back(session_.Of(
+          "update @.job set source = $2, digest = $3 where name = $1 and (source <> $2 or "
+          "digest is distinct from $3)",
+          {UsableText(d.job.name), UsableText(request_.source), UsableText(request_.digest)}));
+      return;
+    }
+    const int version = known == known_.end() ? 1 : known->second.version + 1;
+    (added ? answer.added : answer.changed).push_back(d.job.name);
+    if (!added) {
+      Append(WithdrawRows(session_, d.job.name));
+    }
+    writes.push_back(UpsertJob(session_, request_, d, version));
+    AddVersion(d, version, added);
+    FollowSuspend(d.job, added ? nullptr : &known->second);
+    writes.push_back(EventOf(
+        session_, "applied", d.job.name, "", request_.act,
+        absl::StrCat("{\"version\":", version, ",\"source\":", JsonString(request_.source), "}")));
+  }
+
+  // Jobs of this source that the request does not name.
+  void Rest() {
+    for (const auto& [name, known] : known_) {
+      if (known.deleted || known.source != request_.source || named_.contains(name)) continue;
+      if (!request_.prune) {
+        answer.missing.push_back(name);
+        continue;
+      }
+      answer.pruned.push_back(name);
+      Append(DeleteJob(session_, name, request_.act));
+    }
+  }
+
+  ApplyAnswer answer;
+  std::vector<Statement> writes;
+
+ private:
+  struct Known {
+    int version;
+    std::string definition, source;
+    bool deleted, suspended;
+    std::string suspended_by;
+  };
+
+  void Append(std::vector<Statement> more) {
+    for (Statement& s : more) writes.push_back(std::move(s));
+  }
+
+  // A job's first version judges all that was due before.
+  void AddVersion(const Definition& d, int version, bool first) {
+    const std::string name = UsableText(d.job.name);
+    if (first) {
+      writes.push_back(session_.Of("delete from @.job_version where job = $1", {name}));
+      writes.push_back(
+          session_.Of("update @.job_watermark set look_at = not_before, waits_for = null where "
+                      "job_name = $1 and status = 'PLANNED'",
+                      {name}));
+    }
+    writes.push_back(session_.Of(
+        absl::StrCat("insert into @.job_version (job, version, from_at, definition, digest, "
+                     "applied_by, source) values ($1, $2::int, ",
+                     first ? "null" : "@NOW", ", $3, $4, $5, $6)"),
+        {name, absl::StrCat(version), UsableText(d.json), UsableText(request_.digest),
+         UsableText(request_.act.who), UsableText(request_.source)}));
+    writes.push_back(session_.Of("delete from @.job_after where job = $1", {name}));
+    for (const After& after : d.job.after) {
+      writes.push_back(session_.Of(
+          "insert into @.job_after (job, after_job) values ($1, $2) on conflict do nothing",
+          {name, UsableText(after.job)}));
+    }
+  }
+
+  // `suspend: true` in a file; taking it out ends only a suspension that a file had made.
+  void FollowSuspend(const Job& job, const Known* known) {
+    const bool suspended = known != nullptr && known->suspended;
+    if (job.suspend && !suspended) {
+      Append(SuspendJob(session_, job.name,
+                        {kByFile, absl::StrCat("suspend: true in ", request_.source)}));
+    } else if (!job.suspend && suspended && known->suspended_by == kByFile) {
+      Append(ResumeJob(session_, job.name, false,
+                       {kByFile, absl::StrCat("suspend: false in ", request_.source)}));
+    }
+  }
+
+  const Session& session_;
+  const ApplyRequest& request_;
+  std::map<std::string, Known> known_;
+  std::set<std::string> named_;
+};
+
+}  // namespace
+
+absl::StatusOr<ApplyAnswer> PostgresActs::Apply(const ApplyRequest& request) {
+  std::vector<std::string> names;
+  for (const Definition& d : request.jobs) names.push_back(d.job.name);
+  const std::vector<Statement> locks = {
+      session_.Of("select value from @.matins_meta where key = 'apply' for update"),
+      session_.Of("select current from @.job_source where source = $1 and digest = $2",
+                  {UsableText(request.source), UsableText(request.digest)}),
+      session_.Of("select name, version, definition, source, deleted, suspended_at is not null, "
+                  "suspended_by from @.job where source = $1 or name in (select "
+                  "json_array_elements_text($2::json)) order by name for no key update",
+                  {UsableText(request.source), JsonStrings(names)})};
+  const auto once = [&]() -> absl::StatusOr<ApplyAnswer> {
+    Connection& connection = session_.connection;
+    ASSIGN_OR_RETURN(const std::vector<Rows> rows, connection.Begin(locks));
+    const bool superseded = rows[1].size() > 0 && !rows[1].Bool(0, 0) && !request.digest.empty();
+    if (superseded && !request.force) {
+      connection.Rollback();
+      return absl::FailedPreconditionError(
+          absl::StrCat(request.source,
+                       ": this very content was applied before and has been "
+                       "superseded since; apply the newer file, or this one again with --force"));
+    }
+    Applied applied(session_, request, rows[2]);
+    for (const Definition& d : request.jobs) applied.Add(d);
+    applied.Rest();
+    if (!request.digest.empty()) {
+      applied.writes.push_back(
+          session_.Of("update @.job_source set current = false where source = $1",
+                      {UsableText(request.source)}));
+      applied.writes.push_back(session_.Of(
+          "insert into @.job_source (source, digest, applied_at, current) values ($1, $2, @NOW, "
+          "true) on conflict (source, digest) do update set applied_at = excluded.applied_at, "
+          "current = true",
+          {UsableText(request.source), UsableText(request.digest)}));
+    }
+    if (absl::Status fault = Reach("apply.before_commit"); !fault.ok()) {
+      connection.Rollback();
+      return fault;
+    }
+    RETURN_IF_ERROR(connection.Commit(applied.writes).status());
+    MATINS_FAULT_POINT("apply.after_commit");  // crash here: applied; again it changes nothing
+    return std::move(applied.answer);
+  };
+  auto answer = session_.Retried(once);
+  if (answer.ok()) session_.Notify();
+  return answer;
+}
+
+}  // namespace matins::postgresql

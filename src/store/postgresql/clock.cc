@@ -1,0 +1,264 @@
+#include "store/postgresql/clock.h"
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/fault.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "store/postgresql/finish.h"
+#include "store/postgresql/store.h"
+#include "store/rules.h"
+
+namespace matins::postgresql {
+namespace {
+
+std::string SecondsText(absl::Duration d) {
+  return absl::StrFormat("%.1f s", absl::ToDoubleSeconds(d));
+}
+
+// In key order. No lease is waited for: its end was told by the old clock.
+std::string BurnAllText() {
+  return absl::StrCat(
+      "with l as materialized (select * from @.job_watermark r where r.status = 'RUNNING' and "
+      "r.fence > 0 order by r.job_name, r.period for update), "
+      "c as materialized (select @NOW as now, count(*) from l), "
+      "j as materialized (select l.*, ",
+      kLossVerdict,
+      " as verdict from l left join @.job b on b.name = l.job_name), "
+      "u as (update @.job_watermark r set status = case j.verdict when 'PLANNED' then 'PLANNED' "
+      "else 'FAILED' end, held = j.verdict = 'HELD', reason = case j.verdict when 'HELD' then "
+      "'held' else 'lost' end, fence = @FENCE, nonce = null, losses = r.losses + 1, "
+      "attempts = case j.verdict when 'PLANNED' then greatest(r.attempts - 1, 0) else r.attempts "
+      "end, wait_until = null, "
+      "lease_until = null, run_until = null, "
+      "finished_at = case j.verdict when 'PLANNED' then null else c.now end, "
+      "look_at = r.not_before, waits_for = null, cancel_by = null, cancel_why = null, "
+      "ver = r.ver + 1, op = 'burn', op_at = c.now from j cross join c "
+      "where r.job_name = j.job_name and r.period = j.period) "
+      "insert into @.job_run (",
+      kRunColumns, ", status, reason, message) select ", kRunValues,
+      ", 'LOST', 'lost', 'the store''s clock stepped' from j l cross join c "
+      "on conflict (fence) do nothing");
+}
+
+}  // namespace
+
+std::vector<Statement> SettleClock(const Session& session, const Act& act) {
+  return {session.Of(BurnAllText()),
+          session.Of("update @.job_lock set until = least(until, @.matins_clock() + interval "
+                     "'5 minutes')"),
+          session.Of(
+              "update @.job_watermark r set look_at = r.not_before, waits_for = null, "
+              "held_by = null, held_until = null, "
+              "wait_until = least(r.wait_until, @.matins_clock() + interval '5 minutes') "
+              "where r.status = 'PLANNED' and (r.look_at > r.not_before or r.held_by is not null "
+              "or r.wait_until is not null)"),
+          session.Of("update @.job_node set seen_at = least(seen_at, @.matins_clock())"),
+          session.Of("insert into @.job_event (at, kind, job, period, who, why, detail) select "
+                     "@.matins_clock(), 'clock', '', '', $1, $2, json_build_object('was', "
+                     "value)::text from @.matins_meta where key = 'clock_frozen_why'",
+                     {act.who, act.why}),
+          session.Of("update @.matins_meta set value = case key when 'clock_frozen_why' then '' "
+                     "when 'clock_hwm' then (extract(epoch from @.matins_clock()) * "
+                     "1000000)::bigint::text when 'return_wait' then '0' end where key in "
+                     "('clock_frozen_why', 'clock_hwm', 'clock_frozen_at', 'clock_raw', "
+                     "'return_last', 'return_wait', 'return_due')")};
+}
+
+namespace {
+
+// Nodes take turns on the mark's row; everything is read behind it.
+constexpr char kLockClock[] =
+    "select key from @.matins_meta where key in ('clock_hwm', 'return_last') order by key "
+    "for update";
+
+constexpr char kClockFacts[] = R"(
+  with m as materialized (select key, value from @.matins_meta)
+  select @.matins_clock(), @NOW,
+    (select value::bigint from m where key = 'clock_hwm'),
+    (select value from m where key = 'clock_frozen_why'),
+    (select value::bigint from m where key = 'clock_frozen_at'),
+    (select value::bigint from m where key = 'clock_raw'),
+    (select value::bigint from m where key = 'epoch'),
+    (select value::bigint from m where key = 'return_last'),
+    (select value::bigint from m where key = 'return_wait'),
+    (select value::bigint from m where key = 'return_due'),
+    (select boot from @.job_node where name = $1))";
+
+constexpr char kLiveNodes[] =
+    "select count(*), count(*) filter (where name <> $1) from @.job_node where not \"left\" and "
+    "seen_at > $2::timestamptz";
+
+struct Mark {
+  absl::Time raw, now, hwm, frozen_at, last_raw, return_last, return_due;
+  absl::Duration return_wait;
+  std::string frozen_why;
+  int64_t epoch = 0;
+  std::optional<absl::Duration> boot;  // this node's at its last tick
+};
+
+Mark ReadMark(const Rows& r) {
+  const auto micros = [&](int column) {
+    return r.IsNull(0, column) ? absl::InfinitePast() : FromMicros(r.Int(0, column));
+  };
+  Mark m;
+  m.raw = r.Time(0, 0);
+  m.now = r.Time(0, 1);
+  m.hwm = micros(2);
+  m.frozen_why = r.Text(0, 3);
+  m.frozen_at = micros(4);
+  m.last_raw = micros(5);
+  m.epoch = r.Int(0, 6);
+  m.return_last = micros(7);
+  m.return_wait = absl::Microseconds(r.Int(0, 8));
+  m.return_due = micros(9);
+  if (!r.IsNull(0, 10)) m.boot = absl::Microseconds(r.Int(0, 10));
+  return m;
+}
+
+// Only a node that was here before a jump forward can say what its boot clock explains: a machine
+// that slept, or was down, is no step.
+std::string StepOf(const Mark& m, absl::Duration boot) {
+  if (m.hwm == absl::InfinitePast()) return "";
+  if (m.hwm - m.raw > kStepBack) {
+    return absl::StrCat("the store's clock went back by ", SecondsText(m.hwm - m.raw), " at ",
+                        FormatInstant(m.hwm));
+  }
+  if (!m.boot || m.raw - m.hwm <= kStepForward) return "";
+  const absl::Duration unexplained = (m.raw - m.hwm) - (boot - *m.boot);
+  if (unexplained <= kStepForward) return "";
+  return absl::StrCat("the store's clock went forward by ", SecondsText(unexplained), " at ",
+                      FormatInstant(m.hwm));
+}
+
+Statement SetMeta(const Session& session, absl::string_view key, absl::string_view value) {
+  return session.Of("update @.matins_meta set value = $2 where key = $1",
+                    {std::string(key), std::string(value)});
+}
+
+std::string MicrosText(absl::Time t) { return absl::StrCat(ToMicros(t)); }
+
+// Freezes at a step; while frozen, counts the steady time, and settles at its end.
+void JudgeClock(const Session& session, const TickRequest& request, Mark& m,
+                std::vector<Statement>& writes) {
+  if (m.frozen_why.empty()) {
+    m.frozen_why = StepOf(m, request.boot);
+    if (m.frozen_why.empty()) {
+      if (m.raw > m.hwm) writes.push_back(SetMeta(session, "clock_hwm", MicrosText(m.raw)));
+      return;
+    }
+    writes.push_back(SetMeta(session, "clock_frozen_why", m.frozen_why));
+    writes.push_back(SetMeta(session, "clock_frozen_at", MicrosText(m.raw)));
+    writes.push_back(session.Of(
+        "insert into @.job_event (at, kind, job, period, generation, who, why, detail) values "
+        "(@NOW, 'clock', '', '', 0, 'policy', $1, '{\"frozen\":true}')",
+        {m.frozen_why}));
+  } else {
+    const bool unsteady = m.raw < m.last_raw - kStepBack || m.raw > m.last_raw + kStepForward;
+    if (unsteady) {
+      writes.push_back(SetMeta(session, "clock_frozen_at", MicrosText(m.raw)));
+    } else if (m.raw - m.frozen_at >= absl::Microseconds(request.clock_settle_us)) {
+      writes = SettleClock(session, {"policy", "the clock has been steady"});
+      m.frozen_why.clear();
+      m.now = m.raw;
+      m.return_last = m.return_due = absl::InfinitePast();
+      m.return_wait = absl::ZeroDuration();
+      return;
+    }
+  }
+  writes.push_back(SetMeta(session, "clock_raw", MicrosText(m.raw)));
+}
+
+// The first node after a time without any makes jobs look at what they owe; one that comes too soon
+// after the last is given when its pause, which grows, is over.
+bool JudgeReturn(const Session& session, const TickRequest& request, const Mark& m, bool nobody,
+                 std::vector<Statement>& writes) {
+  const bool recent = m.return_last != absl::InfinitePast() && m.now - m.return_last <= kReturnCalm;
+  const absl::Duration wait = recent ? m.return_wait : absl::ZeroDuration();
+  const bool waited = m.return_due != absl::InfinitePast() && m.return_due <= m.now;
+  if (!nobody && !waited) return false;
+  if (!waited && recent && m.now < m.return_last + wait) {
+    writes.push_back(SetMeta(session, "return_due", MicrosText(m.return_last + wait)));
+    return false;
+  }
+  const absl::Duration next = std::clamp(2 * wait, kReturnWaitMin, kReturnWaitMax);
+  writes.push_back(SetMeta(session, "return_last", MicrosText(m.now)));
+  writes.push_back(SetMeta(session, "return_wait", absl::StrCat(absl::ToInt64Microseconds(next))));
+  writes.push_back(session.Of("update @.matins_meta set value = null where key = 'return_due'"));
+  writes.push_back(session.Of(
+      "update @.job j set pending = 'return', next_look = timestamptz 'epoch', "
+      "revision = j.revision + 1 from (select name from @.job where not deleted and pending is "
+      "null order by name for no key update) l where l.name = j.name"));
+  writes.push_back(
+      session.Of("insert into @.job_event (at, kind, job, period, generation, who) values "
+                 "(@NOW, 'return', '', '', 0, $1)",
+                 {UsableText(absl::StrCat("node:", request.node.name))}));
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<TickAnswer> PostgresStore::Tick(const TickRequest& request) {
+  Connection& connection = session_.connection;
+  const std::string name = UsableText(request.node.name);
+  const auto once = [&]() -> absl::StatusOr<TickAnswer> {
+    ASSIGN_OR_RETURN(const std::vector<Rows> rows,
+                     connection.Begin({session_.Of(kLockClock), session_.Of(kClockFacts, {name})}));
+    Mark mark = ReadMark(rows[1]);
+    std::vector<Statement> writes;
+    JudgeClock(session_, request, mark, writes);
+    ASSIGN_OR_RETURN(
+        const std::vector<Rows> nodes,
+        connection.More({session_.Of(kLiveNodes, {name, TimeParam(mark.now - kNodeGone)})}));
+    TickAnswer answer;
+    if (mark.frozen_why.empty()) {
+      answer.returned = JudgeReturn(session_, request, mark, nodes[0].Int(0, 0) == 0, writes);
+    }
+    writes.push_back(session_.Of(
+        "insert into @.job_node as n (name, labels, started_at, seen_at, \"left\", boot, "
+        "clock_offset) values ($1, $2::jsonb, $3::timestamptz, $3::timestamptz, false, $4::bigint, "
+        "$5::timestamptz - $3::timestamptz) on conflict (name) do update set "
+        "labels = excluded.labels, seen_at = excluded.seen_at, \"left\" = false, "
+        "boot = excluded.boot, clock_offset = excluded.clock_offset",
+        {name, JsonStrings(request.node.labels), TimeParam(mark.now),
+         absl::StrCat(absl::ToInt64Microseconds(request.boot)), TimeParam(request.wall)}));
+    if (absl::Status fault = Reach("tick.before_commit"); !fault.ok()) {
+      connection.Rollback();
+      return fault;
+    }
+    RETURN_IF_ERROR(connection.Commit(writes).status());
+    MATINS_FAULT_POINT("tick.after_commit");  // crash here: the next node's tick goes on from it
+    answer.now = mark.now;
+    answer.frozen = !mark.frozen_why.empty();
+    answer.frozen_why = mark.frozen_why;
+    answer.epoch = mark.epoch;
+    answer.live_nodes = static_cast<int>(nodes[0].Int(0, 1)) + 1;
+    return answer;
+  };
+  auto answer = session_.Retried(once);
+  if (answer.ok() && answer->returned) session_.Notify();
+  return answer;
+}
+
+absl::Status PostgresStore::Leave(const NodeId& node) {
+  RETURN_IF_ERROR(
+      session_
+          .Retried([&] {
+            return session_.connection.Write(
+                {session_.Of("update @.job_node set \"left\" = true where name = $1", {node.name}),
+                 session_.Of("with l as materialized (select r.job_name, r.period from "
+                             "@.job_watermark r where r.status = 'PLANNED' and r.held_by = $1 "
+                             "order by r.job_name, r.period for update skip locked) "
+                             "update @.job_watermark r set held_by = null, held_until = null "
+                             "from l where r.job_name = l.job_name and r.period = l.period",
+                             {node.name})});
+          })
+          .status());
+  session_.Notify();
+  return absl::OkStatus();
+}
+
+}  // namespace matins::postgresql

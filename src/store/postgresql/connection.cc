@@ -1,0 +1,414 @@
+#include "store/postgresql/connection.h"
+
+#include <endian.h>
+#include <libpq-fe.h>
+#include <poll.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/fault.h"
+#include "base/status.h"
+
+namespace matins::postgresql {
+namespace {
+
+constexpr absl::string_view kStatePayload = "matins/sqlstate";
+constexpr absl::string_view kConstraintPayload = "matins/constraint";
+constexpr int64_t kEpoch2000Us = 946'684'800'000'000;
+
+// Deadlines are of the monotonic clock: a step of the wall clock must neither hang a call nor end
+// it early.
+absl::Time Monotonic() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return absl::TimeFromTimespec(now);
+}
+
+std::string PayloadText(const absl::Status& status, absl::string_view key) {
+  const auto payload = status.GetPayload(key);
+  return payload ? std::string(*payload) : "";
+}
+
+bool Starts(absl::string_view state, absl::string_view prefix) {
+  return absl::StartsWith(state, prefix);
+}
+
+absl::Status ServerError(const PGresult* result, absl::string_view where) {
+  const auto field = [result](int code) {
+    const char* text = PQresultErrorField(result, code);
+    return std::string(text == nullptr ? "" : text);
+  };
+  const std::string state = field(PG_DIAG_SQLSTATE);
+  const std::string message =
+      absl::StrCat(where, ": ", field(PG_DIAG_MESSAGE_PRIMARY), " (SQLSTATE ", state, ")");
+  absl::Status status;
+  if (state == "42P01" || state == "3F000" || state == "42703" || state == "42883") {
+    status = absl::FailedPreconditionError(absl::StrCat(
+        message, "; the schema is missing or not this program's: run `matins db migrate`"));
+  } else if (state == "42501") {
+    status = absl::FailedPreconditionError(
+        absl::StrCat(message, "; grant the user the schema's tables, or use their owner"));
+  } else if (state == "25006") {
+    status = StoreAwayError(
+        absl::StrCat(message, "; the server is a standby: name the primary in the store's URL"));
+  } else if (Starts(state, "40") || Starts(state, "53") || Starts(state, "57") ||
+             Starts(state, "58") || Starts(state, "08") || Starts(state, "25") ||
+             state == "55P03" || state == "55006" || state == "23505") {
+    status = StoreAwayError(absl::StrCat(message, "; nothing took effect, it may be sent again"));
+  } else {
+    status = absl::InternalError(message);
+  }
+  status.SetPayload(kStatePayload, absl::Cord(state));
+  status.SetPayload(kConstraintPayload, absl::Cord(field(PG_DIAG_CONSTRAINT_NAME)));
+  return status;
+}
+
+bool IsFatal(const PGresult* result) {
+  const char* severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+  return severity == nullptr || strcmp(severity, "ERROR") != 0;
+}
+
+}  // namespace
+
+int Rows::size() const { return PQntuples(result_.get()); }
+bool Rows::IsNull(int row, int column) const {
+  return PQgetisnull(result_.get(), row, column) != 0;
+}
+std::string Rows::Text(int row, int column) const {
+  return std::string(PQgetvalue(result_.get(), row, column),
+                     PQgetlength(result_.get(), row, column));
+}
+int64_t Rows::Int(int row, int column) const {
+  const char* bytes = PQgetvalue(result_.get(), row, column);
+  switch (PQgetlength(result_.get(), row, column)) {
+    case 8: {
+      uint64_t v;
+      memcpy(&v, bytes, 8);
+      return static_cast<int64_t>(be64toh(v));
+    }
+    case 4: {
+      uint32_t v;
+      memcpy(&v, bytes, 4);
+      return static_cast<int32_t>(be32toh(v));
+    }
+    case 2: {
+      uint16_t v;
+      memcpy(&v, bytes, 2);
+      return static_cast<int16_t>(be16toh(v));
+    }
+    default:
+      return 0;
+  }
+}
+bool Rows::Bool(int row, int column) const {
+  return PQgetlength(result_.get(), row, column) == 1 &&
+         *PQgetvalue(result_.get(), row, column) != 0;
+}
+double Rows::Number(int row, int column) const {
+  const int64_t bits = Int(row, column);
+  double v;
+  memcpy(&v, &bits, 8);
+  return v;
+}
+absl::Time Rows::Time(int row, int column, absl::Time null) const {
+  if (IsNull(row, column)) return null;
+  const int64_t us = Int(row, column);
+  if (us == INT64_MAX) return absl::InfiniteFuture();
+  if (us == INT64_MIN) return absl::InfinitePast();
+  return absl::FromUnixMicros(us + kEpoch2000Us);
+}
+absl::CivilDay Rows::Day(int row, int column) const {
+  return absl::CivilDay(2000, 1, 1) + Int(row, column);
+}
+int64_t Rows::affected() const { return std::strtoll(PQcmdTuples(result_.get()), nullptr, 10); }
+
+std::string SqlStateOf(const absl::Status& status) { return PayloadText(status, kStatePayload); }
+bool IsContention(const absl::Status& status) {
+  const std::string state = SqlStateOf(status);
+  return state == "40P01" || state == "40001";
+}
+bool IsUniqueViolation(const absl::Status& status, absl::string_view constraint) {
+  return SqlStateOf(status) == "23505" && PayloadText(status, kConstraintPayload) == constraint;
+}
+
+Connection::Connection(ConnectionOptions options) : options_(std::move(options)) {}
+Connection::~Connection() { Drop(); }
+
+void Connection::Drop() {
+  if (conn_ != nullptr) PQfinish(conn_);
+  conn_ = nullptr;
+  open_ = false;
+}
+
+int Connection::socket() const { return conn_ == nullptr ? -1 : PQsocket(conn_); }
+
+absl::Status Connection::Lost(absl::string_view what) {
+  std::string message = absl::StrCat(options_.where, ": ", what);
+  if (conn_ != nullptr && *PQerrorMessage(conn_) != '\0') {
+    absl::StrAppend(&message, ": ", absl::StripTrailingAsciiWhitespace(PQerrorMessage(conn_)));
+  }
+  Drop();
+  return StoreAwayError(message);
+}
+
+absl::Status Connection::Await(short events, absl::Time deadline) {
+  while (true) {
+    const absl::Duration left = deadline - Monotonic();
+    if (left <= absl::ZeroDuration()) return Lost("no answer within the call's deadline");
+    pollfd fd = {PQsocket(conn_), events, 0};
+    const int n = poll(&fd, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
+    if (n > 0) return absl::OkStatus();
+    if (n < 0 && errno != EINTR) return Lost("poll failed");
+  }
+}
+
+absl::Status Connection::Handshake(absl::Time deadline) {
+  std::vector<const char*> keys, values;
+  for (const auto& [key, value] : options_.conninfo) {
+    keys.push_back(key.c_str());
+    values.push_back(value.c_str());
+  }
+  for (const auto& [key, value] :
+       {std::pair{"client_encoding", "UTF8"}, std::pair{"fallback_application_name", "matins"}}) {
+    keys.push_back(key);
+    values.push_back(value);
+  }
+  keys.push_back(nullptr);
+  values.push_back(nullptr);
+  conn_ = PQconnectStartParams(keys.data(), values.data(), 0);
+  if (conn_ == nullptr) return Lost("out of memory");
+  PQsetNoticeProcessor(
+      conn_, [](void*, const char*) {}, nullptr);
+  if (PQstatus(conn_) == CONNECTION_BAD) return Lost("cannot connect");
+  PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+  while (state != PGRES_POLLING_OK) {
+    if (state == PGRES_POLLING_FAILED) return Lost("cannot connect");
+    RETURN_IF_ERROR(Await(state == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline));
+    state = PQconnectPoll(conn_);
+  }
+  if (PQsetnonblocking(conn_, 1) != 0 || PQenterPipelineMode(conn_) != 1) {
+    return Lost("cannot prepare the connection");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Connection::Connect() {
+  if (conn_ != nullptr) return absl::OkStatus();
+  const absl::Time now = Monotonic();
+  if (now < next_try_) {
+    return StoreAwayError(absl::StrCat(options_.where, ": not reached; tried again in ",
+                                       absl::FormatDuration(next_try_ - now)));
+  }
+  absl::Status status = Handshake(now + options_.call_deadline);
+  if (status.ok()) {
+    backoff_ = absl::ZeroDuration();
+    return status;
+  }
+  backoff_ = std::clamp(backoff_ * 2, absl::Milliseconds(50), absl::Seconds(2));
+  next_try_ = Monotonic() + backoff_ * (0.5 + static_cast<double>(random_.Below(1000)) / 1000);
+  return status;
+}
+
+absl::Status Connection::Ready() {
+  if (conn_ != nullptr) {
+    pollfd fd = {PQsocket(conn_), POLLIN, 0};
+    // Something unasked for has come: a notice, or the end of the connection.
+    if (poll(&fd, 1, 0) > 0 && (PQconsumeInput(conn_) == 0 || PQstatus(conn_) == CONNECTION_BAD)) {
+      Drop();
+    }
+  }
+  return Connect();
+}
+
+absl::StatusOr<std::vector<Rows>> Connection::Send(const std::vector<Statement>& statements) {
+  const absl::Time deadline = Monotonic() + options_.call_deadline;
+  for (const Statement& statement : statements) {
+    std::vector<const char*> values;
+    for (const auto& p : statement.params) values.push_back(p ? p->c_str() : nullptr);
+    if (PQsendQueryParams(conn_, statement.sql.c_str(), static_cast<int>(values.size()), nullptr,
+                          values.data(), nullptr, nullptr, 1) != 1) {
+      return Lost("cannot send");
+    }
+  }
+  if (PQpipelineSync(conn_) != 1) return Lost("cannot send");
+  std::vector<Rows> rows;
+  RETURN_IF_ERROR(Collect(statements.size(), deadline, rows));
+  return rows;
+}
+
+// Reads up to the pipeline's end; the first error is answered, and what follows it was not run.
+absl::Status Connection::Collect(size_t statements, absl::Time deadline, std::vector<Rows>& rows) {
+  absl::Status first;
+  bool sending = true;
+  for (bool synced = false; !synced;) {
+    if (sending) {
+      const int flushed = PQflush(conn_);
+      if (flushed < 0) return Lost("connection lost while sending");
+      sending = flushed == 1;
+    }
+    while (!synced && PQisBusy(conn_) == 0) {
+      PGresult* raw = PQgetResult(conn_);
+      if (raw == nullptr) {
+        if (PQstatus(conn_) == CONNECTION_BAD) return Lost("connection lost");
+        // The end of one statement's results; a second NULL in a row means more must be read.
+        raw = PQisBusy(conn_) == 0 ? PQgetResult(conn_) : nullptr;
+        if (raw == nullptr) break;
+      }
+      std::shared_ptr<PGresult> result(raw, PQclear);
+      switch (PQresultStatus(raw)) {
+        case PGRES_PIPELINE_SYNC:
+          synced = true;
+          break;
+        case PGRES_TUPLES_OK:
+        case PGRES_COMMAND_OK:
+          rows.emplace_back(std::move(result));
+          break;
+        case PGRES_PIPELINE_ABORTED:
+          break;
+        default:
+          if (IsFatal(raw) || PQstatus(conn_) == CONNECTION_BAD) {
+            return Lost("connection ended by the server");
+          }
+          if (first.ok()) first = ServerError(raw, options_.where);
+      }
+    }
+    if (synced) break;
+    RETURN_IF_ERROR(Await(static_cast<short>(sending ? POLLIN | POLLOUT : POLLIN), deadline));
+    if (PQconsumeInput(conn_) == 0) return Lost("connection lost");
+  }
+  if (first.ok() && rows.size() != statements) return Lost("an answer is missing");
+  return first;
+}
+
+Statement Connection::Settings() const {
+  const auto ms = [](absl::Duration d) { return absl::StrCat(absl::ToInt64Milliseconds(d)); };
+  return {
+      "select set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true), "
+      "set_config('idle_in_transaction_session_timeout', $1, true), "
+      // An answer must survive a crash (I11), whatever the server's default is.
+      "case current_setting('synchronous_commit') when 'off' then "
+      "set_config('synchronous_commit', 'on', true) end",
+      {ms(options_.call_deadline), ms(options_.lock_wait)}};
+}
+
+absl::StatusOr<std::vector<Rows>> Connection::Read(const std::vector<Statement>& statements) {
+  std::vector<Statement> all = {{"begin isolation level repeatable read read only", {}},
+                                Settings()};
+  if (IsMutant(Mutant::kClockBeforeLock)) all.push_back({preamble_, {}});
+  const size_t head = all.size();
+  all.insert(all.end(), statements.begin(), statements.end());
+  all.push_back({"commit", {}});
+  for (int tries = 0;; ++tries) {
+    RETURN_IF_ERROR(Ready());
+    auto rows = Send(all);
+    if (!rows.ok()) {
+      const bool lost = conn_ == nullptr;
+      Rollback();
+      if (lost && tries == 0 && !absl::StrContains(rows.status().message(), "deadline")) continue;
+      return rows.status();
+    }
+    return std::vector<Rows>(rows->begin() + static_cast<std::ptrdiff_t>(head), rows->end() - 1);
+  }
+}
+
+absl::StatusOr<std::vector<Rows>> Connection::Write(const std::vector<Statement>& statements) {
+  RETURN_IF_ERROR(Ready());
+  std::vector<Statement> all = {{"begin isolation level read committed", {}}, Settings()};
+  if (IsMutant(Mutant::kClockBeforeLock)) all.push_back({preamble_, {}});
+  const size_t head = all.size();
+  all.insert(all.end(), statements.begin(), statements.end());
+  all.push_back({"commit", {}});
+  auto rows = Send(all);
+  if (!rows.ok()) {
+    if (conn_ == nullptr) return InDoubtError(rows.status().message());
+    Rollback();
+    return rows.status();
+  }
+  return std::vector<Rows>(rows->begin() + static_cast<std::ptrdiff_t>(head), rows->end() - 1);
+}
+
+absl::StatusOr<std::vector<Rows>> Connection::Open(absl::string_view begin, bool writes,
+                                                   const std::vector<Statement>& statements) {
+  RETURN_IF_ERROR(Ready());
+  std::vector<Statement> all = {{std::string(begin), {}}, Settings()};
+  if (IsMutant(Mutant::kClockBeforeLock)) all.push_back({preamble_, {}});
+  const size_t head = all.size();
+  all.insert(all.end(), statements.begin(), statements.end());
+  open_ = true;
+  writes_ = writes;
+  auto rows = Send(all);
+  if (!rows.ok()) {
+    Rollback();
+    return rows.status();
+  }
+  return std::vector<Rows>(rows->begin() + static_cast<std::ptrdiff_t>(head), rows->end());
+}
+
+absl::StatusOr<std::vector<Rows>> Connection::Begin(const std::vector<Statement>& statements) {
+  return Open("begin isolation level read committed", true, statements);
+}
+
+absl::StatusOr<std::vector<Rows>> Connection::BeginSnapshot(
+    const std::vector<Statement>& statements) {
+  return Open("begin isolation level repeatable read read only", false, statements);
+}
+
+absl::StatusOr<std::vector<Rows>> Connection::More(const std::vector<Statement>& statements) {
+  if (!open_) return StoreAwayError(absl::StrCat(options_.where, ": the transaction is over"));
+  auto rows = Send(statements);
+  if (!rows.ok()) Rollback();
+  return rows;
+}
+
+absl::StatusOr<std::vector<Rows>> Connection::Commit(const std::vector<Statement>& statements) {
+  if (!open_) return StoreAwayError(absl::StrCat(options_.where, ": the transaction is over"));
+  std::vector<Statement> all = statements;
+  all.push_back({"commit", {}});
+  auto rows = Send(all);
+  if (!rows.ok()) {
+    if (conn_ == nullptr && writes_) return InDoubtError(rows.status().message());
+    Rollback();
+    return rows.status();
+  }
+  open_ = false;
+  rows->pop_back();
+  return rows;
+}
+
+void Connection::Rollback() {
+  open_ = false;
+  if (conn_ == nullptr || PQtransactionStatus(conn_) == PQTRANS_IDLE) return;
+  if (!Send({{"rollback", {}}}).ok()) Drop();
+}
+
+absl::StatusOr<std::vector<Rows>> Connection::Bare(const std::vector<Statement>& statements) {
+  RETURN_IF_ERROR(Ready());
+  auto rows = Send(statements);
+  if (!rows.ok()) Rollback();
+  return rows;
+}
+
+absl::StatusOr<bool> Connection::IsPooled() {
+  RETURN_IF_ERROR(Ready());
+  ASSIGN_OR_RETURN(const std::vector<Rows> rows, Bare({{"select pg_backend_pid()", {}}}));
+  return conn_ == nullptr || rows[0].Int(0, 0) != PQbackendPID(conn_);
+}
+
+absl::StatusOr<bool> Connection::TakeNotifications() {
+  if (conn_ == nullptr) return StoreAwayError(absl::StrCat(options_.where, ": not connected"));
+  if (PQconsumeInput(conn_) == 0) return Lost("connection lost");
+  bool any = false;
+  while (PGnotify* notify = PQnotifies(conn_)) {
+    any = true;
+    PQfreemem(notify);
+  }
+  return any;
+}
+
+}  // namespace matins::postgresql

@@ -1,0 +1,92 @@
+#include "store/postgresql/database.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/fault.h"
+#include "base/status.h"
+#include "store/postgresql/acts.h"
+#include "store/postgresql/schema.h"
+#include "store/postgresql/store.h"
+#include "store/postgresql/url.h"
+#include "store/rules.h"
+
+namespace matins {
+namespace postgresql {
+namespace {
+
+class PostgresDatabase final : public Database {
+ public:
+  PostgresDatabase(Url url, const DatabaseOptions& options)
+      : url_(std::move(url)), options_(options) {}
+
+  absl::Status Migrate() override {
+    Session session(Options(), url_.schema);
+    return MigrateSchema(session);
+  }
+
+  absl::StatusOr<std::unique_ptr<Store>> Open() override {
+    RETURN_IF_ERROR(CheckUsable());
+    const bool direct = url_.listen.empty();
+    ConnectionOptions options = Options();
+    if (!direct) options.conninfo = url_.listen;
+    auto listener =
+        std::make_unique<Listener>(std::move(options), SqlNames(url_.schema).channel(), direct);
+    return std::make_unique<PostgresStore>(Options(), url_.schema, std::move(listener));
+  }
+
+  absl::StatusOr<std::unique_ptr<ActStore>> OpenActs() override {
+    RETURN_IF_ERROR(CheckUsable());
+    return std::make_unique<PostgresActs>(Options(), url_.schema);
+  }
+
+  absl::StatusOr<SchemaCheck> Check() override {
+    Session session(Options(), url_.schema);
+    return CheckSchema(session);
+  }
+
+  absl::Status Backup(const std::string& path) override {
+    return absl::FailedPreconditionError(absl::StrCat(
+        Describe(), ": PostgreSQL makes its own copies: run pg_dump --format=custom --schema='\"",
+        url_.schema, "\"' --file=", path, " with this database's URL"));
+  }
+
+  absl::Status Restore(const std::string& path) override {
+    return absl::FailedPreconditionError(absl::StrCat(
+        Describe(),
+        ": PostgreSQL puts its own copies back: stop all nodes, run pg_restore --clean "
+        "--if-exists --dbname=DATABASE ",
+        path, ", then `matins epoch bump` (a restore is a failover), then start the nodes"));
+  }
+
+  std::string Describe() const override { return url_.description; }
+
+ private:
+  ConnectionOptions Options() const {
+    return {url_.conninfo, url_.description, options_.call_deadline, kLockWait};
+  }
+
+  absl::Status CheckUsable() {
+    Session session(Options(), url_.schema);
+    RETURN_IF_ERROR(CheckServer(session));
+    ASSIGN_OR_RETURN(const int version, SchemaVersion(session));
+    if (version == kSchemaVersion) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        Describe(), ": schema version ", version, ", wanted ", kSchemaVersion,
+        version > kSchemaVersion ? "; a newer matins has been here: use that, or a newer one"
+                                 : "; run `matins db migrate`"));
+  }
+
+  const Url url_;
+  const DatabaseOptions options_;
+};
+
+}  // namespace
+}  // namespace postgresql
+
+absl::StatusOr<std::unique_ptr<Database>> OpenPostgresDatabase(absl::string_view url,
+                                                               const DatabaseOptions& options) {
+  ASSIGN_OR_RETURN(postgresql::Url parsed, postgresql::ParseUrl(url));
+  return std::make_unique<postgresql::PostgresDatabase>(std::move(parsed), options);
+}
+
+}  // namespace matins

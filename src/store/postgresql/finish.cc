@@ -1,0 +1,278 @@
+// How attempts end: by their node's word, and when the answer to it did not come.
+#include "store/postgresql/finish.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/fault.h"
+#include "base/status.h"
+#include "store/postgresql/store.h"
+#include "store/postgresql/ticket.h"
+#include "store/rules.h"
+
+namespace matins::postgresql {
+
+// As many of those that wait for a lock, an older period or a slot as were freed, the oldest first;
+// all that wait for a day of another job.
+const char kWakeWaiting[] = R"(
+  with x as materialized (select x.job, x.period, r.lock_key, r.biz_date
+    from json_to_recordset($1::json) as x(job text, period text)
+    left join @.job_watermark r on r.job_name = x.job and r.period = x.period),
+  k as materialized (
+    select 'job/' || x.job as key, count(*) as n, null::date as day from x group by 1 union all
+    select 'lock/' || x.lock_key, count(*), null from x where x.lock_key is not null group by 1
+    union all select 'after/' || x.job, 1000, x.biz_date from x group by 1, 3
+    union all select 'global', count(*), null from x),
+  w as materialized (
+    select w.job_name, w.period from k cross join lateral (
+      select r.job_name, r.period from @.job_watermark r
+      where r.waits_for = k.key and r.status = 'PLANNED' and r.waits_for is not null
+        and (k.day is null or r.biz_date = k.day)
+      order by r.due_at limit k.n for update of r skip locked) w)
+  update @.job_watermark r set look_at = r.not_before, waits_for = null
+  from (select distinct job_name, period from w order by job_name, period) w
+  where r.job_name = w.job_name and r.period = w.period)";
+
+const char kLossVerdict[] =
+    "case when b.recovery = 'hold' or (b.recovery = 'resume' and l.checkpoint = 0) then 'HELD' "
+    "when l.losses + 1 >= coalesce(b.max_lost, 5) then 'FAILED' else 'PLANNED' end";
+
+const char kRunColumns[] =
+    "fence, job_name, period, biz_date, generation, attempt, attempts_total, node, due_at, "
+    "planned_at, dispatched_at, claimed_at, checkpointed_at, backfill, manual, version, "
+    "finished_at";
+const char kRunValues[] =
+    "l.fence, l.job_name, l.period, l.biz_date, l.generation, l.attempts, l.attempts_total, "
+    "l.node, l.due_at, l.planned_at, l.dispatched_at, l.claimed_at, l.checkpointed_at, "
+    "l.backfill, l.manual, l.version, c.now";
+
+namespace {
+
+absl::string_view KindWord(Outcome::Kind kind) {
+  switch (kind) {
+    case Outcome::Kind::kDone:
+      return "done";
+    case Outcome::Kind::kDoneByJob:
+      return "done_by_job";
+    case Outcome::Kind::kRetry:
+      return "retry";
+    case Outcome::Kind::kFailed:
+      return "failed";
+    case Outcome::Kind::kHeld:
+      return "held";
+    case Outcome::Kind::kReturned:
+      return "returned";
+  }
+  return "failed";
+}
+
+std::string FinishText(Locking locking) {
+  return absl::StrCat(
+      LockedRows("kind text, reason text, message text, backoff interval, exit_code int, "
+                 "signal int, result text, started_at timestamptz, node text, word text, "
+                 "head text, tail text, bytes bigint",
+                 locking),
+      ", v as materialized (select x.n, x.kind, l.status as was, ", TicketWhy(), " as ticket_why, ",
+      // The job itself wrote DONE under this fence: a later bad exit stays DONE, with a note.
+      "l.status = 'DONE' and l.fence = x.fence and l.nonce = x.nonce and l.generation = x.gen and "
+      "(x.kind = 'done_by_job' or b.commit_by = 'job') and not exists (select from @.job_run n "
+      "where n.fence = x.fence) as noted from x join l on l.n = x.n cross join c "
+      "left join @.job b on b.name = l.job_name), "
+      "j as materialized (select v.n, v.noted, case when v.noted then '' when v.ticket_why <> '' "
+      "then v.ticket_why when v.kind = 'done_by_job' then 'no_commit' else '' end as why from v), "
+      "u as (update @.job_watermark r set "
+      "status = case x.kind when 'done' then 'DONE' when 'retry' then 'PLANNED' "
+      "when 'returned' then 'PLANNED' else 'FAILED' end, "
+      "held = x.kind = 'held', reason = nullif(x.reason, ''), "
+      // Who gives a run back gives its fence back too.
+      "fence = case when x.kind = 'returned' then ",
+      IsMutant(Mutant::kNoFenceBump) ? "r.fence" : "@FENCE",
+      " else r.fence end, nonce = case when x.kind = 'returned' then null else r.nonce end, "
+      "finished_at = case when x.kind in ('retry', 'returned') then null else c.now end, "
+      "attempts = case x.kind when 'returned' then greatest(r.attempts - 1, 0) else r.attempts "
+      "end, "
+      "not_before = case x.kind when 'retry' then c.now + x.backoff else r.not_before end, "
+      "look_at = case x.kind when 'retry' then c.now + x.backoff else r.not_before end, "
+      "waits_for = null, held_by = null, held_until = null, lease_until = null, run_until = null, "
+      "cancel_by = null, cancel_why = null, ver = r.ver + 1, "
+      "op = case x.kind when 'done' then 'commit' when 'returned' then 'burn' else 'fail' end, "
+      "op_at = c.now "
+      "from x join j on j.n = x.n cross join c "
+      "where r.job_name = x.job and r.period = x.period and j.why = '' and not j.noted), "
+      "a as (insert into @.job_run (",
+      kRunColumns, ", status, reason, message, exit_code, signal, result, started_at) select ",
+      kRunValues,
+      ", case when j.noted then 'DONE' else x.word end, nullif(x.reason, ''), "
+      "nullif(x.message, ''), x.exit_code, x.signal, nullif(x.result, ''), "
+      "least(greatest(x.started_at, case when x.started_at is not null then l.claimed_at end), "
+      "case when x.started_at is not null then c.now end) "
+      "from x join j on j.n = x.n join l on l.n = x.n cross join c where j.why = '' "
+      "on conflict (fence) do nothing), "
+      "o as (insert into @.job_output as o (fence, head, tail, bytes, at) select x.fence, "
+      "decode(x.head, 'hex'), decode(x.tail, 'hex'), x.bytes, c.now from x join j on j.n = x.n "
+      "cross join c where j.why = '' and x.bytes > 0 on conflict (fence) do update set "
+      "head = excluded.head, tail = excluded.tail, bytes = excluded.bytes, at = excluded.at), "
+      "f as (insert into @.job_figure (job_name, period, generation, fence, name, value, at) "
+      "select x.job, x.period, x.gen, x.fence, g.name, g.value, c.now "
+      "from json_to_recordset($2::json) as g(n int, name text, value float8) join x on x.n = g.n "
+      "join j on j.n = x.n cross join c where j.why = '' on conflict (fence, name) do nothing) "
+      "select x.n, coalesce(j.why, ",
+      kUnlockedWhy, ") from x left join j on j.n = x.n");
+}
+
+std::vector<Statement> FinishStatements(const Session& session,
+                                        absl::Span<const FinishRequest> requests,
+                                        const std::vector<size_t>& part, Locking locking) {
+  JsonRows json, figures;
+  for (const size_t i : part) {
+    const FinishRequest& r = requests[i];
+    const Outcome& o = r.outcome;
+    json.Row().AddInt("n", static_cast<int64_t>(i)).AddTicket(r.ticket);
+    json.Add("kind", KindWord(o.kind)).Add("reason", o.reason).Add("message", o.message);
+    json.AddSpan("backoff", o.backoff).Add("result", o.result).Add("node", r.node);
+    json.Add("word", RunWord(o)).AddTime("started_at", o.started_at);
+    if (o.exit_code) json.AddInt("exit_code", *o.exit_code);
+    if (o.signal) json.AddInt("signal", *o.signal);
+    const int64_t bytes = std::max<int64_t>(
+        o.output_bytes, static_cast<int64_t>(o.output_head.size() + o.output_tail.size()));
+    json.AddBytes("head", o.output_head).AddBytes("tail", o.output_tail).AddInt("bytes", bytes);
+    for (const auto& [name, value] : o.figures) {
+      figures.Row().AddInt("n", static_cast<int64_t>(i)).Add("name", name);
+      figures.AddNumber("value", value);
+    }
+  }
+  const std::string rows = json.Take();
+  return {session.Of(FinishText(locking), {rows, figures.Take()}),
+          session.Of(kWakeWaiting, {rows})};
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Refusal>> PostgresStore::Finish(
+    absl::Span<const FinishRequest> requests) {
+  std::vector<Refusal> answers(requests.size());
+  std::vector<PeriodKey> keys;
+  bool woke = false;
+  for (const FinishRequest& r : requests) keys.push_back(r.ticket.key);
+  const auto batch = [&](const std::vector<size_t>& part, Locking locking) -> absl::Status {
+    MATINS_FAULT_POINT("finish.before_commit");  // crash here: the lease ends, reap takes it
+    ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.Retried([&] {
+      return session_.connection.Write(FinishStatements(session_, requests, part, locking));
+    }));
+    MATINS_FAULT_POINT("finish.after_commit");  // crash here: it stands, and nobody was told
+    woke |= rows[1].affected() > 0;
+    for (int k = 0; k < rows[0].size(); ++k) {
+      answers[static_cast<size_t>(rows[0].Int(k, 0))].why = rows[0].Text(k, 1);
+    }
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(RunBatches(
+      keys, batch, [&](size_t i) { return absl::string_view(answers[i].why); },
+      [&](size_t i, std::string why) { answers[i].why = std::move(why); }));
+  if (woke) session_.Notify();
+  return answers;
+}
+
+namespace {
+
+enum class Verdict { kYes, kNo, kComplete, kBurn };
+
+// Looks at the row under its lock, once a COMMIT in flight has ended, and at the attempt's own row.
+Statement LookText(const Session& session, const FinishRequest& r) {
+  const bool naive = IsMutant(Mutant::kNaiveResolve);
+  return session.Of(
+      absl::StrCat("with l as materialized (select * from @.job_watermark r where "
+                   "r.job_name = $1 and r.period = $2",
+                   naive ? "" : " for update",
+                   "), c as materialized (select @NOW as now, count(*) from l) "
+                   "select l.status, l.fence = $3::bigint and l.nonce = $4::bigint and "
+                   "l.generation = $5::int, l.lease_until > c.now from l cross join c"),
+      {r.ticket.key.job, r.ticket.key.period, absl::StrCat(r.ticket.fence),
+       absl::StrCat(r.ticket.nonce), absl::StrCat(r.ticket.generation)});
+}
+
+Verdict Judge(const FinishRequest& r, const Rows& row, const Rows& run) {
+  const bool ended = run.size() > 0;
+  const bool done =
+      r.outcome.kind == Outcome::Kind::kDone || r.outcome.kind == Outcome::Kind::kDoneByJob;
+  if (ended) return run.Text(0, 0) == RunWord(r.outcome) ? Verdict::kYes : Verdict::kNo;
+  if (row.size() == 0 || !row.Bool(0, 1)) return Verdict::kNo;
+  if (row.Text(0, 0) == "DONE") return done ? Verdict::kComplete : Verdict::kNo;
+  if (IsMutant(Mutant::kNaiveResolve) || row.Text(0, 0) != "RUNNING") return Verdict::kNo;
+  const bool by_job = r.outcome.kind == Outcome::Kind::kDoneByJob;
+  return row.Bool(0, 2) && !by_job ? Verdict::kComplete : Verdict::kBurn;
+}
+
+// The fence is burnt, so that a late COMMIT must fail (I9); the period goes where a lost lease
+// leads.
+Statement BurnText(const Session& session, const FinishRequest& r) {
+  JsonRows json;
+  json.Row().AddInt("n", 0).AddTicket(r.ticket).Add("node", r.node);
+  return session.Of(
+      absl::StrCat(
+          LockedRows("node text", Locking::kWait), ", j as materialized (select l.*, ",
+          kLossVerdict,
+          " as verdict from l left join @.job b on b.name = l.job_name), "
+          "u as (update @.job_watermark r set status = case j.verdict when 'PLANNED' then "
+          "'PLANNED' else 'FAILED' end, held = j.verdict = 'HELD', reason = case j.verdict "
+          "when 'HELD' then 'held' else 'lost' end, fence = @FENCE, nonce = null, "
+          "losses = r.losses + 1, attempts = case j.verdict when 'PLANNED' then "
+          "greatest(r.attempts - 1, 0) else r.attempts end, "
+          // A lease that lives is waited for: its owner may still believe in it (I7).
+          "wait_until = case when j.lease_until > c.now then j.lease_until end, "
+          "lease_until = null, run_until = null, "
+          "finished_at = case j.verdict when 'PLANNED' then null else c.now end, "
+          "look_at = r.not_before, waits_for = null, cancel_by = null, cancel_why = null, "
+          "ver = r.ver + 1, op = case when j.lease_until > c.now then 'burn' else 'reclaim' end, "
+          "op_at = c.now "
+          "from x cross join j cross join c where r.job_name = j.job_name and "
+          "r.period = j.period) "
+          "insert into @.job_run (",
+          kRunColumns, ", status, reason, message) select ", kRunValues,
+          ", 'LOST', 'lost', 'the result was in doubt, and the lease had ended when it was asked "
+          "for' from j l cross join c on conflict (fence) do nothing"),
+      {json.Take()});
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ResolveAnswer>> PostgresStore::Resolve(
+    absl::Span<const FinishRequest> requests) {
+  std::vector<ResolveAnswer> answers(requests.size());
+  Connection& connection = session_.connection;
+  const auto one = [&](size_t i) -> absl::StatusOr<ResolveAnswer> {
+    const FinishRequest& r = requests[i];
+    ASSIGN_OR_RETURN(
+        const std::vector<Rows> rows,
+        connection.Begin({LookText(session_, r),
+                          session_.Of("select status from @.job_run where fence = $1::bigint",
+                                      {absl::StrCat(r.ticket.fence)})}));
+    const Verdict verdict = Judge(r, rows[0], rows[1]);
+    std::vector<Statement> writes;
+    if (verdict == Verdict::kComplete) {
+      writes = FinishStatements(session_, requests, {i}, Locking::kWait);
+    } else if (verdict == Verdict::kBurn) {
+      writes = {BurnText(session_, r)};
+    }
+    if (writes.empty()) {
+      connection.Rollback();
+    } else {
+      ASSIGN_OR_RETURN(const std::vector<Rows> written, connection.Commit(writes));
+      if (verdict == Verdict::kComplete && !written[0].Text(0, 1).empty()) {
+        // The lease ended between the look and the write: the next look burns the fence.
+        return absl::AbortedError("look again");
+      }
+    }
+    MATINS_FAULT_POINT("resolve.after_commit");  // crash here: asked again, it answers the same
+    const bool yes = verdict == Verdict::kYes || verdict == Verdict::kComplete;
+    return ResolveAnswer{yes ? ResolveAnswer::Kind::kCommitted
+                             : ResolveAnswer::Kind::kNotCommitted};
+  };
+  for (size_t i = 0; i < requests.size(); ++i) {
+    auto answer = session_.Retried([&] { return one(i); });
+    if (absl::IsAborted(answer.status())) answer = session_.Retried([&] { return one(i); });
+    if (!answer.ok()) return answer.status();
+    answers[i] = *answer;
+  }
+  return answers;
+}
+
+}  // namespace matins::postgresql

@@ -1,0 +1,27 @@
+// The end of attempts, as statements that several verbs share.
+#ifndef MATINS_STORE_POSTGRESQL_FINISH_H_
+#define MATINS_STORE_POSTGRESQL_FINISH_H_
+
+#include <string>
+
+#include "absl/types/span.h"
+#include "store/postgresql/session.h"
+
+namespace matins::postgresql {
+
+// Pulls back to their time what waits for one of the jobs or lock keys of the rows in $1 (objects
+// with job and period), or for a free slot. Skips what is locked: it is looked at again by itself.
+extern const char kWakeWaiting[];
+
+// The SQL of what becomes of a period whose attempt is taken from it by the store (a lost lease, a
+// resolved no, a clock step), from row `l` and its job `b`: 'PLANNED', 'HELD' or 'FAILED'.
+extern const char kLossVerdict[];
+
+// The columns and values of a job_run row for an attempt that ends without its node's word, from
+// row `l` and clock `c`; the caller adds status, reason, message.
+extern const char kRunColumns[];
+extern const char kRunValues[];
+
+}  // namespace matins::postgresql
+
+#endif  // MATINS_STORE_POSTGRESQL_FINISH_H_

@@ -1,0 +1,352 @@
+// Planning's two halves: what it reads, and the compare-and-set on each job's revision.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/fault.h"
+#include "base/status.h"
+#include "store/postgresql/plan_batch.h"
+#include "store/postgresql/store.h"
+#include "store/rules.h"
+
+namespace matins::postgresql {
+namespace {
+
+std::optional<Trigger> PendingOf(absl::string_view text) {
+  if (text == "return") return Trigger::kReturn;
+  if (text == "person") return Trigger::kPerson;
+  return std::nullopt;
+}
+
+constexpr char kDueJobs[] = R"(
+  with c as materialized (select @NOW as now)
+  select j.name, j.revision, j.first_sight, j.floor, j.cursor, j.gap_from, j.pending,
+    j.suspended_at is not null, c.now
+  from @.job j cross join c where not j.deleted and j.next_look <= c.now + $1::interval
+  order by j.next_look, j.name limit $2::bigint)";
+
+// By names: a query of its own, because an OR would use neither index.
+constexpr char kNamedJobs[] = R"(
+  with c as materialized (select @NOW as now)
+  select j.name, j.revision, j.first_sight, j.floor, j.cursor, j.gap_from, j.pending,
+    j.suspended_at is not null, c.now
+  from @.job j cross join c where not j.deleted and
+    j.name in (select json_array_elements_text($1::json))
+  order by j.name)";
+
+constexpr char kVersions[] = R"(
+  select v.job, v.version, v.from_at, v.definition from (
+    select v.*, lead(v.from_at) over (partition by v.job order by v.version) as until
+    from @.job_version v where v.job in (select json_array_elements_text($1::json))) v
+  join @.job j on j.name = v.job
+  where v.until is null or j.cursor is null or v.until > least(j.cursor, j.gap_from)
+  order by v.job, v.version)";
+
+constexpr char kSpans[] = R"(
+  select s.job, s.from_at, s.to_at, s.first_period, s.last_period, s.count, s.reason, s.by_whom
+  from @.job_span s join @.job j on j.name = s.job
+  where s.job in (select json_array_elements_text($1::json)) and s.kind = 'skipped'
+    and (j.cursor is null or s.to_at > least(j.cursor, j.gap_from))
+  order by s.job, s.from_at)";
+
+// Two queries, not one with OR: each has its index.
+std::string OpenRows() {
+  return absl::StrCat(
+      "select * from (select ", kRowColumns,
+      " from @.job_watermark r where r.job_name in (select json_array_elements_text($1::json)) and "
+      "r.status in ('PLANNED', 'RUNNING', 'FAILED') and not (r.status = 'FAILED' and r.held) "
+      "union all select ",
+      kRowColumns,
+      " from @.job j join @.job_watermark r on r.job_name = j.name and (r.due_at >= j.gap_from or "
+      "r.due_at is null) where j.name in (select json_array_elements_text($1::json)) and "
+      "j.gap_from is not null and (r.status in ('DONE', 'SKIPPED') or r.held)) q "
+      "order by job_name, due_at nulls first, period");
+}
+
+}  // namespace
+
+absl::StatusOr<DueJobs> PostgresStore::ReadDue(const ReadDueRequest& request) {
+  Connection& connection = session_.connection;
+  DueJobs due;
+  // One snapshot for both round trips: rows as they were at the revision that the plan is for.
+  const Statement jobs =
+      request.jobs.empty()
+          ? session_.Of(kDueJobs, {IntervalText(request.ahead), absl::StrCat(request.limit)})
+          : session_.Of(kNamedJobs, {JsonStrings(request.jobs)});
+  ASSIGN_OR_RETURN(
+      const std::vector<Rows> first,
+      connection.BeginSnapshot({session_.Of("select @NOW, exists (select from @.matins_meta where "
+                                            "key = 'clock_frozen_why' and value <> '')"),
+                                jobs}));
+  due.now = first[0].Time(0, 0);
+  due.frozen = first[0].Bool(0, 1);
+  std::map<std::string, size_t> index;
+  std::vector<std::string> names;
+  for (int i = 0; i < first[1].size(); ++i) {
+    const Rows& r = first[1];
+    JobState job;
+    job.job = r.Text(i, 0);
+    job.revision = r.Int(i, 1);
+    job.first_sight = r.Time(i, 2);
+    job.floor = r.Time(i, 3);
+    job.cursor = r.Time(i, 4);
+    if (!r.IsNull(i, 5)) job.gap_from = r.Time(i, 5);
+    job.pending = PendingOf(r.Text(i, 6));
+    job.suspended = r.Bool(i, 7);
+    index[job.job] = due.jobs.size();
+    names.push_back(job.job);
+    due.jobs.push_back(std::move(job));
+  }
+  const std::string list = JsonStrings(names);
+  ASSIGN_OR_RETURN(
+      const std::vector<Rows> rest,
+      connection.Commit({session_.Of(kVersions, {list}), session_.Of(OpenRows(), {list}),
+                         session_.Of(kSpans, {list}),
+                         session_.Of("select min(j.next_look) from @.job j where not j.deleted and "
+                                     "j.name not in (select json_array_elements_text($1::json))",
+                                     {list})}));
+  for (int i = 0; i < rest[0].size(); ++i) {
+    due.jobs[index[rest[0].Text(i, 0)]].versions.push_back(
+        {static_cast<int>(rest[0].Int(i, 1)), rest[0].Time(i, 2), rest[0].Text(i, 3)});
+  }
+  for (int i = 0; i < rest[1].size(); ++i) {
+    PeriodRow row = ReadRow(rest[1], i);
+    due.jobs[index[row.key.job]].rows.push_back(std::move(row));
+  }
+  for (int i = 0; i < rest[2].size(); ++i) {
+    const Rows& r = rest[2];
+    due.jobs[index[r.Text(i, 0)]].spans.push_back({r.Time(i, 1), r.Time(i, 2), r.Text(i, 3),
+                                                   r.Text(i, 4), r.Int(i, 5), r.Text(i, 6),
+                                                   r.Text(i, 7)});
+  }
+  due.next_look = rest[3].Time(0, 0, absl::InfiniteFuture());
+  return due;
+}
+
+namespace {
+
+constexpr char kLockJobs[] = R"(
+  select j.name, j.labels <@ $2::jsonb and j.suspended_at is null from json_to_recordset($1::json) as x(job text, rev bigint)
+  join @.job j on j.name = x.job where not j.deleted and j.revision = x.rev
+    and not @FROZEN order by j.name for no key update of j skip locked)";
+
+constexpr char kExisting[] = R"(
+  select r.job_name, r.period from json_to_recordset($1::json) as x(job text, period text)
+  join @.job_watermark r on r.job_name = x.job and r.period = x.period)";
+
+// A period whose row was deleted comes back in the generation that its newest `reopened` event
+// opened: after the old lease, above the old fence (I6, I7).
+std::string InsertRows() {
+  return absl::StrCat(
+      R"(with x as materialized (select * from json_to_recordset($1::json) as x(job text,
+    period text, day date, ws timestamptz, we timestamptz, due timestamptz, nominal text,
+    not_before timestamptz, start_by timestamptz, version int, backfill boolean, manual boolean,
+    params text, lock_key text, priority int, skip text, by text, node text)),
+  c as materialized (select @NOW as now),
+  i as (insert into @.job_watermark as w (job_name, period, biz_date, status, finished_at,
+      generation, op, op_at, due_at, window_start, window_end, nominal, not_before, start_by,
+      look_at, version, backfill, manual, params, reason, by_whom, priority, lock_key, planned_at,
+      fence, wait_until, held_by, held_until, dispatched_at)
+    select x.job, x.period, x.day, case when x.skip = '' then 'PLANNED' else 'SKIPPED' end,
+      case when x.skip = '' then null else c.now end, coalesce(e.generation, 1),
+      case when x.skip = '' then 'plan' else 'skip' end, c.now, x.due, x.ws, x.we, x.nominal,
+      x.not_before, x.start_by, x.not_before, x.version, x.backfill, x.manual,
+      nullif(x.params, ''), nullif(x.skip, ''), x.by, x.priority, nullif(x.lock_key, ''), c.now,
+      coalesce((e.detail::json ->> 'old_fence')::bigint, 0),
+      timestamptz 'epoch' + (e.detail::json ->> 'lease_until')::bigint * interval '1 microsecond',
+      nullif(x.node, ''), case when x.node = '' then null else
+        greatest(x.not_before, c.now) + interval '2 seconds' end,
+      case when x.node = '' then null else c.now end
+    from x cross join c left join lateral (select v.generation, v.detail from @.job_event v
+      where v.kind = 'reopened' and v.job = x.job and v.period = x.period
+      order by v.id desc limit 1) e on true
+    order by x.job, x.period
+    on conflict (job_name, period) do )",
+      // Without the key's protection a second plan begins the period anew.
+      IsMutant(Mutant::kNoUniqueKey)
+          ? "update set status = 'PLANNED', finished_at = null, reason = null, ver = w.ver + 1, "
+            "op = 'plan', op_at = excluded.op_at, look_at = excluded.look_at"
+          : "nothing",
+      R"( returning w.job_name, w.period, w.not_before, w.priority, w.held_by)
+  select * from i where held_by is not null order by not_before, job_name, period)");
+}
+
+constexpr char kUpdateRows[] = R"(
+  with x as materialized (select * from json_to_recordset($1::json) as x(job text, period text,
+    kind text, not_before timestamptz, start_by timestamptz, backfill boolean, skip text,
+    by text)),
+  l as materialized (select r.job_name, r.period, r.status, r.held, x.kind, x.not_before,
+      x.start_by, x.backfill, x.skip, x.by
+    from x join @.job_watermark r on r.job_name = x.job and r.period = x.period
+    order by r.job_name, r.period for update of r),
+  c as materialized (select @NOW as now, count(*) from l)
+  update @.job_watermark r set
+    status = case l.kind when 'skip' then 'SKIPPED' when 'again' then 'PLANNED' else r.status end,
+    reason = case l.kind when 'skip' then l.skip when 'again' then null else r.reason end,
+    by_whom = case l.kind when 'skip' then l.by else r.by_whom end,
+    finished_at = case l.kind when 'skip' then c.now when 'again' then null else r.finished_at end,
+    attempts = case l.kind when 'again' then 0 else r.attempts end,
+    not_before = case l.kind when 'again' then l.not_before else r.not_before end,
+    look_at = case l.kind when 'again' then l.not_before else coalesce(r.not_before, r.look_at)
+      end,
+    start_by = case l.kind when 'skip' then r.start_by else l.start_by end,
+    backfill = case l.kind when 'skip' then r.backfill else l.backfill end,
+    held_by = null, held_until = null, waits_for = null, ver = r.ver + 1,
+    op = case l.kind when 'skip' then 'skip' else 'dispatch' end,
+    op_at = c.now
+  from l cross join c where r.job_name = l.job_name and r.period = l.period and
+    (l.kind = 'skip' and (l.status = 'PLANNED' or l.status = 'FAILED' and not l.held) or
+     l.kind = 'again' and l.status = 'FAILED' and not l.held or
+     l.kind = 'judge' and l.status = 'PLANNED'))";
+
+constexpr char kUpdateJobs[] = R"(
+  update @.job j set revision = j.revision + 1, cursor = greatest(j.cursor, x.cursor),
+    next_look = x.next_look, gap_from = case when x.filled then null else j.gap_from end,
+    pending = case when x.triggered then null else j.pending end
+  from json_to_recordset($1::json) as x(job text, cursor timestamptz, next_look timestamptz,
+    filled boolean, triggered boolean) where j.name = x.job)";
+
+constexpr char kInsertSpans[] = R"(
+  insert into @.job_span (job, kind, from_at, to_at, first_period, last_period, count, reason,
+    by_whom)
+  select x.job, 'skipped', x.from_at, x.to_at, x.first_period, x.last_period, x.count, x.reason,
+    x.by from json_to_recordset($1::json) as x(job text, from_at timestamptz, to_at timestamptz,
+    first_period text, last_period text, count bigint, reason text, by text))";
+
+constexpr char kInsertActs[] = R"(
+  insert into @.job_event (at, kind, job, period, who, why, detail)
+  select @NOW, x.kind, x.job, x.period, x.who, x.why, '{"periods":' || x.n || '}'
+  from json_to_recordset($1::json) as x(kind text, job text, period text, who text, why text,
+    n bigint))";
+
+absl::string_view ActKind(const PlanWrite& write) {
+  const auto all = [&](auto condition) {
+    return !write.intents.empty() &&
+           std::all_of(write.intents.begin(), write.intents.end(), condition);
+  };
+  if (all([](const Intent& i) { return i.manual; })) return "run";
+  if (all([](const Intent& i) { return !i.skip_reason.empty(); })) return "skip";
+  return "backfill";
+}
+
+}  // namespace
+
+PlanBatch::PlanBatch(const PlanRequest& request, const Rows& locked, const Rows& existing,
+                     absl::Time now)
+    : hold_left_(request.hold_by.name.empty() ? 0 : request.hold_at_most) {
+  std::map<std::string, bool> usable;  // -> this node has the job's labels
+  for (int i = 0; i < locked.size(); ++i) usable[locked.Text(i, 0)] = locked.Bool(i, 1);
+  std::set<PeriodKey> there;
+  for (int i = 0; i < existing.size(); ++i)
+    there.insert({existing.Text(i, 0), existing.Text(i, 1)});
+  written.resize(request.writes.size());
+  for (size_t i = 0; i < request.writes.size(); ++i) {
+    const PlanWrite& write = request.writes[i];
+    const auto job = usable.find(write.job);
+    if (job == usable.end()) continue;
+    written[i] = true;
+    AddWrite(write);
+    for (const Intent& intent : write.intents) {
+      const bool hold = job->second && intent.kind == Intent::Kind::kInsert &&
+                        intent.skip_reason.empty() && !there.contains(intent.key) &&
+                        intent.not_before <= now + request.hold_ahead && hold_left_ > 0;
+      if (hold) --hold_left_;
+      AddIntent(intent, hold ? request.hold_by.name : "");
+    }
+    usable.erase(job);  // of two plans for one job the first is written
+  }
+}
+
+void PlanBatch::AddWrite(const PlanWrite& write) {
+  jobs_.Row().Add("job", write.job).AddTime("cursor", write.cursor);
+  jobs_.AddTime("next_look", write.next_look);
+  jobs_.AddBool("filled", write.gaps_filled).AddBool("triggered", write.triggered);
+  for (const SkipSpan& s : write.spans) {
+    spans_.Row().Add("job", write.job).AddTime("from_at", s.from).AddTime("to_at", s.to);
+    spans_.Add("first_period", s.first_period).Add("last_period", s.last_period);
+    spans_.AddInt("count", s.count).Add("reason", s.reason).Add("by", s.by);
+  }
+  if (write.act) {
+    acts_.Row().Add("kind", ActKind(write)).Add("job", write.job);
+    acts_.Add("period", write.intents.size() == 1 ? write.intents[0].key.period : "");
+    acts_.Add("who", write.act->who).Add("why", write.act->why);
+    acts_.AddInt("n", static_cast<int64_t>(write.intents.size()));
+  }
+}
+
+void PlanBatch::AddIntent(const Intent& intent, absl::string_view node) {
+  if (intent.kind == Intent::Kind::kInsert) {
+    inserts_.Row().AddKey(intent.key).AddDay("day", intent.biz_date);
+    inserts_.AddTime("ws", intent.window_start).AddTime("we", intent.window_end);
+    inserts_.AddTime("due", intent.due).Add("nominal", absl::FormatCivilTime(intent.nominal));
+    inserts_.AddTime("not_before", intent.not_before).AddTime("start_by", intent.start_by);
+    inserts_.AddInt("version", intent.version).AddBool("backfill", intent.backfill);
+    inserts_.AddBool("manual", intent.manual).Add("params", intent.params);
+    inserts_.Add("lock_key", intent.lock_key).AddInt("priority", intent.priority);
+    inserts_.Add("skip", intent.skip_reason).Add("by", intent.by).Add("node", node);
+    return;
+  }
+  updates_.Row().AddKey(intent.key);
+  updates_.Add("kind", intent.kind == Intent::Kind::kSkip        ? "skip"
+                       : intent.kind == Intent::Kind::kReattempt ? "again"
+                                                                 : "judge");
+  updates_.AddTime("not_before", intent.not_before).AddTime("start_by", intent.start_by);
+  updates_.AddBool("backfill", intent.backfill).Add("skip", intent.skip_reason);
+  updates_.Add("by", intent.by);
+}
+
+std::vector<Statement> PlanBatch::Statements(const Session& session) {
+  std::vector<Statement> out = {session.Of(InsertRows(), {inserts_.Take()}),
+                                session.Of(kUpdateJobs, {jobs_.Take()})};
+  if (!updates_.empty()) out.push_back(session.Of(kUpdateRows, {updates_.Take()}));
+  if (!spans_.empty()) out.push_back(session.Of(kInsertSpans, {spans_.Take()}));
+  if (!acts_.empty()) out.push_back(session.Of(kInsertActs, {acts_.Take()}));
+  return out;
+}
+
+std::vector<Statement> LockForPlan(const Session& session, const PlanRequest& request) {
+  JsonRows jobs, keys;
+  for (const PlanWrite& write : request.writes) {
+    jobs.Row().Add("job", write.job).AddInt("rev", write.expected_revision);
+    for (const Intent& intent : write.intents) keys.Row().AddKey(intent.key);
+  }
+  return {session.Of(kLockJobs, {jobs.Take(), JsonStrings(request.hold_by.labels)}),
+          session.Of(kExisting, {keys.Take()}), session.Of("select @NOW")};
+}
+
+absl::StatusOr<PlanAnswers> PostgresStore::Plan(const PlanRequest& request) {
+  Connection& connection = session_.connection;
+  const std::vector<Statement> lock = LockForPlan(session_, request);
+  bool free_rows = false;
+  const auto once = [&]() -> absl::StatusOr<PlanAnswers> {
+    PlanAnswers answers;
+    answers.jobs.resize(request.writes.size());
+    ASSIGN_OR_RETURN(const std::vector<Rows> locked, connection.Begin(lock));
+    answers.now = locked[2].Time(0, 0);
+    PlanBatch batch(request, locked[0], locked[1], answers.now);
+    if (absl::Status fault = Reach("plan.before_commit"); !fault.ok()) {
+      connection.Rollback();
+      return fault;
+    }
+    ASSIGN_OR_RETURN(const std::vector<Rows> rows, connection.Commit(batch.Statements(session_)));
+    MATINS_FAULT_POINT("plan.after_commit");  // crash here: planned; held rows fall free by time
+    std::map<std::string, size_t> index;
+    for (size_t i = 0; i < request.writes.size(); ++i) {
+      answers.jobs[i].written = batch.written[i];
+      if (batch.written[i]) index[request.writes[i].job] = i;
+      free_rows |= batch.written[i] && !request.writes[i].intents.empty();
+    }
+    for (int i = 0; i < rows[0].size(); ++i) {
+      const std::string job = rows[0].Text(i, 0);
+      answers.jobs[index[job]].held.push_back(
+          {{job, rows[0].Text(i, 1)}, rows[0].Time(i, 2), static_cast<int>(rows[0].Int(i, 3))});
+    }
+    return answers;
+  };
+  auto answers = session_.Retried(once);
+  if (answers.ok() && free_rows) session_.Notify();
+  return answers;
+}
+
+}  // namespace matins::postgresql

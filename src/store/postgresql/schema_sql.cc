@@ -1,0 +1,256 @@
+#include "store/postgresql/schema_sql.h"
+
+namespace matins::postgresql {
+
+// Column by column, so that a table which somebody else made keeps its rows. No heartbeat column is
+// in an index: an Extend then updates in place (HOT), and the pages keep room for it.
+const std::vector<std::string>& TakeOverWatermark() {
+  static const auto& statements = *new std::vector<std::string>{
+      R"(do $do$ declare name text; begin
+        for name in select c.conname from pg_constraint c
+            where c.conrelid = '@.job_watermark'::regclass and c.contype in ('p', 'u', 'c') loop
+          execute format('alter table @.job_watermark drop constraint %I', name);
+        end loop;
+      end $do$)",
+      R"(alter table @.job_watermark
+        alter column job_name type text collate "C",
+        alter column biz_date type date using biz_date::date,
+        alter column status type text collate "C",
+        alter column finished_at drop not null)",
+      R"(do $do$ begin
+        if (select format_type(atttypid, null) from pg_attribute
+            where attrelid = '@.job_watermark'::regclass and attname = 'finished_at')
+            <> 'timestamp with time zone' then
+          alter table @.job_watermark alter column finished_at type timestamptz
+            using finished_at::timestamp at time zone 'UTC';
+        end if;
+      end $do$)",
+      R"(alter table @.job_watermark add column if not exists period text collate "C")",
+      R"(update @.job_watermark set period = to_char(biz_date, 'YYYY-MM-DD') where period is null)",
+  };
+  return statements;
+}
+
+namespace {
+
+constexpr char kWatermarkColumns[] = R"(alter table @.job_watermark
+  alter column period set not null,
+  alter column job_name set not null,
+  alter column biz_date set not null,
+  alter column status set not null,
+  add column held boolean not null default false,
+  add column generation int not null default 1,
+  add column ver bigint not null default 1,
+  add column op text,
+  add column op_at timestamptz,
+  add column due_at timestamptz,
+  add column window_start timestamptz,
+  add column window_end timestamptz,
+  add column nominal text,
+  add column not_before timestamptz,
+  add column start_by timestamptz,
+  add column look_at timestamptz,
+  add column version int not null default 0,
+  add column backfill boolean not null default false,
+  add column manual boolean not null default false,
+  add column params text,
+  add column reason text,
+  add column by_whom text,
+  add column priority int not null default 0,
+  add column lock_key text collate "C",
+  add column attempts int not null default 0,
+  add column attempts_total int not null default 0,
+  add column losses int not null default 0,
+  add column fence bigint not null default 0,
+  add column nonce bigint,
+  add column node text,
+  add column held_by text,
+  add column held_until timestamptz,
+  add column planned_at timestamptz,
+  add column dispatched_at timestamptz,
+  add column claimed_at timestamptz,
+  add column lease_until timestamptz,
+  add column run_until timestamptz,
+  add column wait_until timestamptz,
+  add column checkpoint bigint not null default 0,
+  add column checkpointed_at timestamptz,
+  add column cancel_by text,
+  add column cancel_why text,
+  add column waits_for text collate "C",
+  add primary key (job_name, period))";
+
+// Of other programs' rows: the period, and since when they run (for the job's stale_after).
+constexpr char kForeignRows[] = R"(create function @.matins_foreign_row()
+  returns trigger language plpgsql as $fn$ begin
+    new.period := coalesce(new.period, to_char(new.biz_date, 'YYYY-MM-DD'));
+    if new.status = 'RUNNING' and new.lease_until is null then
+      new.claimed_at := clock_timestamp();
+    end if;
+    return new;
+  end $fn$)";
+
+constexpr char kDeleteTrigger[] = R"(create function @.matins_row_deleted()
+  returns trigger language plpgsql as $fn$
+  declare
+    settled timestamptz;
+    due timestamptz := coalesce(old.due_at,
+                                old.biz_date::timestamp at time zone 'UTC' - interval '1 day');
+  begin
+    if old.op = 'withdrawn' then return null; end if;
+    select j.floor into settled from @.job j where j.name = old.job_name for no key update;
+    if settled is not null and due <= settled then return null; end if;
+    insert into @.job_event(at, kind, job, period, generation, who, why, detail)
+      values (clock_timestamp(), 'reopened', old.job_name, old.period, old.generation + 1,
+              'delete', 'the row was deleted',
+              json_build_object('old_status', old.status, 'old_fence', old.fence::text,
+                'lease_until', (extract(epoch from case when old.status = 'RUNNING' then
+                  old.lease_until else old.wait_until end) * 1000000)::bigint)::text);
+    update @.job set gap_from = least(gap_from, due), revision = revision + 1,
+      next_look = timestamptz 'epoch' where name = old.job_name and not deleted;
+    if old.status = 'RUNNING' and old.lock_key is not null and old.lease_until is not null then
+      insert into @.job_lock as k (lock_key, job_name, period, fence, until)
+        values (old.lock_key, old.job_name, old.period, old.fence, old.lease_until)
+        on conflict (lock_key) do update set until = greatest(k.until, excluded.until);
+    end if;
+    return null;
+  end $fn$)";
+
+constexpr char kJournalFunction[] = R"(create function @.matins_journal()
+  returns trigger language plpgsql as $fn$ begin
+    insert into @.job_journal(job_name, period, generation, ver, op, op_at, fence, nonce,
+                              lease_until, checkpoint, status, reason, by_whom, held, backfill,
+                              manual)
+      values (new.job_name, new.period, new.generation, new.ver, coalesce(new.op, 'foreign'),
+              coalesce(new.op_at, clock_timestamp()), new.fence, new.nonce, new.lease_until,
+              new.checkpoint, new.status, new.reason, new.by_whom, new.held, new.backfill,
+              new.manual);
+    return null;
+  end $fn$)";
+
+}  // namespace
+
+const std::vector<std::string>& CreateSchema() {
+  static const auto& statements = *new std::vector<std::string>{
+      R"(create table if not exists @.job_watermark(
+        job_name text collate "C", period text collate "C", biz_date date,
+        status text collate "C", finished_at timestamptz))",
+      kWatermarkColumns,
+      R"(alter table @.job_watermark set (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05))",
+      R"(create index job_watermark_due on @.job_watermark (look_at) where status = 'PLANNED')",
+      R"(create index job_watermark_running on @.job_watermark (job_name)
+        where status = 'RUNNING')",
+      R"(create unique index job_watermark_lock on @.job_watermark (lock_key)
+        where status = 'RUNNING' and lock_key is not null)",
+      R"(create index job_watermark_open on @.job_watermark (job_name, due_at)
+        where status in ('PLANNED', 'RUNNING', 'FAILED'))",
+      R"(create index job_watermark_day on @.job_watermark (job_name, biz_date))",
+      R"(create index job_watermark_waiting on @.job_watermark (waits_for, due_at)
+        where status = 'PLANNED' and waits_for is not null)",
+      R"(create table @.job(
+        name text collate "C" primary key, id text not null, version int not null,
+        source text not null, digest text, definition text not null,
+        first_sight timestamptz not null, floor timestamptz, cursor timestamptz,
+        next_look timestamptz, gap_from timestamptz, pending text,
+        revision bigint not null default 1, suspended_at timestamptz, suspended_by text,
+        suspended_why text, deleted boolean not null default false,
+        strict boolean not null, overlap text not null, lock_scope text not null,
+        lock_ttl interval not null, timeout interval not null, grace interval not null,
+        job_limit int, max_parallel int, labels jsonb not null, priority int not null,
+        recovery text not null, max_lost int not null, stale_after interval not null,
+        commit_by text not null, history_succeeded int not null, history_failed int not null,
+        keep_for interval, last_success timestamptz, last_result text,
+        worst_duration interval) with (fillfactor = 70))",
+      R"(create index job_next_look on @.job (next_look) where not deleted)",
+      R"(create table @.job_after(job text collate "C", after_job text collate "C",
+        primary key (job, after_job)))",
+      R"(create table @.job_version(job text collate "C", version int, from_at timestamptz,
+        definition text not null, digest text, applied_by text, source text,
+        primary key (job, version)))",
+      R"(create table @.job_source(source text collate "C", digest text, applied_at timestamptz,
+        current boolean not null, primary key (source, digest)))",
+      R"(create table @.job_span(id bigserial primary key, job text collate "C" not null,
+        kind text not null, from_at timestamptz not null, to_at timestamptz, first_period text,
+        last_period text, count bigint not null default 0, reason text, by_whom text, why text))",
+      R"(create index job_span_job on @.job_span (job, to_at))",
+      R"(create table @.job_run(fence bigint primary key, job_name text collate "C" not null,
+        period text collate "C" not null, biz_date date, generation int not null, attempt int,
+        attempts_total int, node text, status text not null, reason text, message text,
+        exit_code int, signal int, result text, due_at timestamptz, planned_at timestamptz,
+        dispatched_at timestamptz, claimed_at timestamptz, started_at timestamptz,
+        checkpointed_at timestamptz, finished_at timestamptz, backfill boolean, manual boolean,
+        version int))",
+      R"(create index job_run_period on @.job_run (job_name, period, fence))",
+      R"(create index job_run_finished on @.job_run (job_name, finished_at))",
+      R"(create table @.job_event(id bigserial primary key, at timestamptz not null,
+        kind text not null, job text collate "C", period text collate "C", generation int,
+        who text, why text, detail text))",
+      R"(create index job_event_reopened on @.job_event (job, period, id)
+        where kind = 'reopened')",
+      R"(create index job_event_job on @.job_event (job, id))",
+      R"(create table @.job_checkpoint(job_name text collate "C", period text collate "C",
+        generation int, number bigint not null, data bytea, at timestamptz not null,
+        primary key (job_name, period, generation)))",
+      R"(create table @.job_figure(job_name text collate "C", period text collate "C",
+        generation int, fence bigint, name text, value float8, at timestamptz,
+        primary key (fence, name)))",
+      R"(create index job_figure_period on @.job_figure (job_name, period))",
+      R"(create table @.job_output(fence bigint primary key, head bytea, tail bytea,
+        bytes bigint not null, at timestamptz))",
+      R"(create table @.job_lock(lock_key text collate "C" primary key,
+        job_name text collate "C", period text collate "C", fence bigint, until timestamptz))",
+      R"(create index job_lock_fence on @.job_lock (fence))",
+      R"(create table @.job_node(name text collate "C" primary key, labels jsonb,
+        started_at timestamptz, seen_at timestamptz, "left" boolean not null default false,
+        boot bigint, clock_offset interval))",
+      R"(create table @.job_journal(job_name text collate "C", period text collate "C",
+        generation int, ver bigint, op text, op_at timestamptz, fence bigint, nonce bigint,
+        lease_until timestamptz, checkpoint bigint, status text, reason text, by_whom text,
+        held boolean, backfill boolean, manual boolean,
+        primary key (job_name, period, generation, ver)))",
+      R"(create sequence @.matins_fence as bigint cache 1)",
+      R"(create function @.matins_clock() returns timestamptz language sql volatile
+        as $fn$ select clock_timestamp() $fn$)",
+      R"(create function @.matins_now() returns timestamptz language sql volatile
+        as $fn$ select greatest(@.matins_clock(), (select timestamptz 'epoch' +
+          value::bigint * interval '1 microsecond' from @.matins_meta
+          where key = 'clock_hwm')) $fn$)",
+      R"(create function @.matins_frozen() returns boolean language sql volatile as $fn$
+        select exists (select from @.matins_meta where key = 'clock_frozen_why' and value <> '')
+          or coalesce(@.matins_clock() < (select timestamptz 'epoch' + value::bigint *
+            interval '1 microsecond' - interval '2 seconds' from @.matins_meta
+            where key = 'clock_hwm'), false) $fn$)",
+      kForeignRows,
+      R"(create trigger matins_foreign_insert before insert on @.job_watermark for each row
+        when (new.period is null or new.status = 'RUNNING')
+        execute function @.matins_foreign_row())",
+      R"(create trigger matins_foreign_update before update of status on @.job_watermark
+        for each row when (new.status = 'RUNNING' and old.status <> 'RUNNING' and
+          new.lease_until is null) execute function @.matins_foreign_row())",
+      kDeleteTrigger,
+      R"(create trigger matins_row_deleted after delete on @.job_watermark for each row
+        execute function @.matins_row_deleted())",
+      kJournalFunction,
+      R"(insert into @.matins_meta(key, value) values ('epoch', '1'), ('journal', 'runs'),
+        ('start', ''), ('apply', ''), ('clock_hwm', null), ('clock_frozen_why', ''),
+        ('clock_frozen_at', null), ('clock_raw', null), ('return_last', null),
+        ('return_wait', '0'), ('return_due', null))",
+  };
+  return statements;
+}
+
+const char kEnableJournal[] = R"(do $do$ begin
+  if not exists (select from pg_trigger where tgrelid = '@.job_watermark'::regclass
+                 and tgname = 'matins_journal_insert') then
+    create trigger matins_journal_insert after insert on @.job_watermark for each row
+      execute function @.matins_journal();
+    create trigger matins_journal_update after update on @.job_watermark for each row
+      when (old.ver <> new.ver or old.generation <> new.generation)
+      execute function @.matins_journal();
+  end if;
+end $do$)";
+const char kDisableJournal[] = R"(do $do$ begin
+  drop trigger if exists matins_journal_insert on @.job_watermark;
+  drop trigger if exists matins_journal_update on @.job_watermark;
+end $do$)";
+
+}  // namespace matins::postgresql

@@ -1,0 +1,21 @@
+// The schema's steps, one string of SQL each; step N makes schema version N.
+#ifndef MATINS_STORE_POSTGRESQL_SCHEMA_SQL_H_
+#define MATINS_STORE_POSTGRESQL_SCHEMA_SQL_H_
+
+#include <string>
+#include <vector>
+
+namespace matins::postgresql {
+
+// Statements of step 1 for a schema without a job_watermark table, or with one of the four
+// well-known columns. "@." stands for the schema.
+const std::vector<std::string>& TakeOverWatermark();  // before the others, where it exists
+const std::vector<std::string>& CreateSchema();
+
+// What `journal: full` adds, and takes away again.
+extern const char kEnableJournal[];
+extern const char kDisableJournal[];
+
+}  // namespace matins::postgresql
+
+#endif  // MATINS_STORE_POSTGRESQL_SCHEMA_SQL_H_

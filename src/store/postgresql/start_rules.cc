@@ -1,0 +1,150 @@
+#include "store/postgresql/start_rules.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/fault.h"
+#include "base/time.h"
+
+namespace matins::postgresql {
+namespace {
+
+void Refuse(Judged& judged, StartResult result, std::string blocker, std::string waits_for = "") {
+  judged.answer.result = result;
+  judged.answer.blocker = std::move(blocker);
+  judged.waits_for = std::move(waits_for);
+  judged.put_off = true;
+}
+
+}  // namespace
+
+StartRules::StartRules(const StartRequest& request, const Rows& rows, const Rows& clock,
+                       const Rows& jobs, const Rows& facts)
+    : request_(request), now_(clock.Time(0, 0)), frozen_(clock.Bool(0, 1)) {
+  alive_ = clock.Int(0, 2);
+  for (int i = 0; i < rows.size(); ++i) {
+    RowFacts row;
+    row.row = ReadRow(rows, i);
+    row.lock_key = rows.Text(i, kRowColumnCount);
+    rows_[row.row.key] = std::move(row);
+  }
+  for (int i = 0; i < jobs.size(); ++i) {
+    JobFacts& job = jobs_[jobs.Text(i, 0)];
+    job.strict = jobs.Bool(i, 1);
+    if (!jobs.IsNull(i, 2)) job.limit = jobs.Int(i, 2);
+    if (!jobs.IsNull(i, 3)) job.max_parallel = jobs.Int(i, 3);
+    job.labels = jobs.Bool(i, 4);
+    job.suspended = jobs.Bool(i, 5);
+    job.suspended_why = jobs.Text(i, 6);
+    if (!jobs.IsNull(i, 7)) job.gap_from = jobs.Time(i, 7);
+    job.cursor = jobs.Time(i, 8);
+    job.running = jobs.Int(i, 9);
+    job.backfills = jobs.Int(i, 10);
+  }
+  for (int i = 0; i < facts.size(); ++i) {
+    const auto row = rows_.find({facts.Text(i, 0), facts.Text(i, 1)});
+    if (row == rows_.end()) continue;
+    row->second.older = facts.IsNull(i, 2) ? facts.Text(i, 3) : facts.Text(i, 2);
+    row->second.after = facts.Text(i, 4);
+    row->second.holder = facts.Text(i, 5);
+    row->second.leftover = facts.Text(i, 6);
+  }
+}
+
+std::vector<Judged> StartRules::Judge(const std::vector<PeriodKey>& keys, size_t named) {
+  std::vector<Judged> judged;
+  std::set<PeriodKey> seen;
+  int extra = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (i >= named && extra >= request_.also_due) break;
+    Judged& one = judged.emplace_back();
+    one.answer.key = keys[i];
+    if (seen.insert(keys[i]).second) JudgeOne(one);
+    if (i >= named && one.answer.result == StartResult::kStarted) ++extra;
+  }
+  return judged;
+}
+
+bool StartRules::Ready(const RowFacts& facts, const JobFacts* job, Judged& judged) const {
+  const PeriodRow& row = facts.row;
+  StartAnswer& answer = judged.answer;
+  if (row.status != PeriodStatus::kPlanned) {
+    answer.blocker = row.node;
+  } else if (!row.held_by.empty() && row.held_by != request_.node.name && row.held_until > now_) {
+    answer.blocker = row.held_by;
+  } else if (job == nullptr) {
+    answer.blocker = "its job is deleted";
+  } else if (job->suspended) {
+    Refuse(judged, StartResult::kSuspended, row.key.job);
+  } else if (row.not_before > now_) {
+    answer.result = StartResult::kNotDue;
+    answer.blocker = FormatInstant(row.not_before);
+  } else if (row.start_by < now_) {
+    Refuse(judged, StartResult::kMissed, FormatInstant(row.start_by));
+  } else if (row.wait_until > now_) {
+    Refuse(judged, StartResult::kOldLease, FormatInstant(row.wait_until));
+    judged.look_at = row.wait_until;
+  } else if (!job->labels) {
+    answer.result = StartResult::kLabels;
+  } else {
+    return true;
+  }
+  return false;
+}
+
+bool StartRules::InOrder(const RowFacts& facts, const JobFacts& job, Judged& judged) const {
+  if (!job.strict || IsMutant(Mutant::kNoOrder)) return true;
+  if (job.gap_from && *job.gap_from < facts.row.due) {
+    Refuse(judged, StartResult::kGap, FormatInstant(*job.gap_from));
+  } else if (job.cursor < facts.row.due) {
+    Refuse(judged, StartResult::kGap, "older periods are not planned yet");
+  } else if (!facts.older.empty()) {
+    Refuse(judged, StartResult::kBlocked, facts.older, absl::StrCat("job/", facts.row.key.job));
+  } else {
+    return true;
+  }
+  return false;
+}
+
+bool StartRules::Free(const RowFacts& facts, const JobFacts& job, Judged& judged) const {
+  const std::string own = absl::StrCat("job/", facts.row.key.job);
+  const std::string lock = absl::StrCat("lock/", facts.lock_key);
+  if (!facts.after.empty()) {
+    Refuse(judged, StartResult::kAfter, facts.after, absl::StrCat("after/", facts.after));
+  } else if (!facts.holder.empty() || locks_taken_.contains(facts.lock_key)) {
+    Refuse(judged, StartResult::kBusy, facts.holder.empty() ? facts.lock_key : facts.holder, lock);
+  } else if (!facts.leftover.empty()) {
+    Refuse(judged, StartResult::kBusy, facts.leftover, lock);
+  } else if (job.limit && job.running >= *job.limit) {
+    Refuse(judged, StartResult::kFull, absl::StrCat("limits.job ", *job.limit), own);
+  } else if (facts.row.backfill && job.max_parallel && job.backfills >= *job.max_parallel) {
+    Refuse(judged, StartResult::kFull, absl::StrCat("backfill.max_parallel ", *job.max_parallel),
+           own);
+  } else if (request_.global_limit > 0 && alive_ >= request_.global_limit) {
+    Refuse(judged, StartResult::kFull, absl::StrCat("limits.global ", request_.global_limit),
+           "global");
+  } else {
+    return true;
+  }
+  return false;
+}
+
+void StartRules::JudgeOne(Judged& judged) {
+  const auto found = rows_.find(judged.answer.key);
+  if (found == rows_.end()) return;  // kTaken: gone, or another has it locked
+  const RowFacts& facts = found->second;
+  judged.row = facts.row;
+  if (frozen_) {
+    judged.answer.result = StartResult::kFrozen;
+    judged.answer.blocker = "the clock stepped; `matins clock accept`";
+    return;
+  }
+  const auto job = jobs_.find(facts.row.key.job);
+  JobFacts* const j = job == jobs_.end() ? nullptr : &job->second;
+  if (!Ready(facts, j, judged) || !InOrder(facts, *j, judged) || !Free(facts, *j, judged)) return;
+  judged.answer.result = StartResult::kStarted;
+  ++j->running;
+  j->backfills += facts.row.backfill ? 1 : 0;
+  ++alive_;
+  if (!facts.lock_key.empty()) locks_taken_.insert(facts.lock_key);
+}
+
+}  // namespace matins::postgresql

@@ -1,0 +1,60 @@
+// Store over PostgreSQL. READ COMMITTED; each verb locks its rows, then reads the clock in a later
+// step of the same statement or in a later statement (I4).
+#ifndef MATINS_STORE_POSTGRESQL_STORE_H_
+#define MATINS_STORE_POSTGRESQL_STORE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/postgresql/listener.h"
+#include "store/postgresql/session.h"
+#include "store/store.h"
+
+namespace matins::postgresql {
+
+class PostgresStore final : public Store {
+ public:
+  PostgresStore(ConnectionOptions options, absl::string_view schema,
+                std::unique_ptr<Listener> listener);
+
+  // plan.cc
+  absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) override;
+  absl::StatusOr<PlanAnswers> Plan(const PlanRequest& request) override;
+  // start.cc
+  absl::StatusOr<HoldAnswer> Hold(const HoldRequest& request) override;
+  absl::Status Unhold(const NodeId& node, absl::Span<const PeriodKey> keys) override;
+  absl::StatusOr<StartAnswers> Start(const StartRequest& request) override;
+  // run.cc
+  absl::StatusOr<std::vector<ExtendAnswer>> Extend(
+      absl::Span<const ExtendRequest> requests) override;
+  absl::StatusOr<std::vector<Refusal>> Checkpoint(
+      absl::Span<const CheckpointRequest> requests) override;
+  absl::Status PutOutput(const Ticket& ticket, absl::string_view head, absl::string_view tail,
+                         int64_t bytes) override;
+  // finish.cc
+  absl::StatusOr<std::vector<Refusal>> Finish(absl::Span<const FinishRequest> requests) override;
+  absl::StatusOr<std::vector<ResolveAnswer>> Resolve(
+      absl::Span<const FinishRequest> requests) override;
+  // reap.cc
+  absl::StatusOr<std::vector<StaleRun>> ReadStale(int limit) override;
+  absl::StatusOr<std::vector<bool>> Reap(absl::Span<const ReapRequest> requests) override;
+  absl::StatusOr<std::vector<Ticket>> Replace(absl::Span<const PeriodKey> newcomers) override;
+  absl::Status ReportDead(absl::Span<const Ticket> tickets) override;
+  // clock.cc
+  absl::StatusOr<TickAnswer> Tick(const TickRequest& request) override;
+  absl::Status Leave(const NodeId& node) override;
+  // purge.cc
+  absl::StatusOr<int64_t> Purge(int limit) override;
+
+  void AwaitChange(absl::Duration at_most) override { listener_->Await(at_most); }
+  void Interrupt() override { listener_->Interrupt(); }
+
+ private:
+  Session session_;
+  std::unique_ptr<Listener> listener_;
+};
+
+}  // namespace matins::postgresql
+
+#endif  // MATINS_STORE_POSTGRESQL_STORE_H_

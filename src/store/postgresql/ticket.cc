@@ -1,0 +1,39 @@
+#include "store/postgresql/ticket.h"
+
+#include "base/fault.h"
+
+namespace matins::postgresql {
+
+std::string LockedRows(absl::string_view columns, Locking locking) {
+  return absl::StrCat(
+      "with x as materialized (select * from json_to_recordset($1::json) as x(n int, job text, "
+      "period text, gen int, fence bigint, nonce bigint",
+      columns.empty() ? "" : ", ", columns,
+      ")), l as materialized (select x.n, r.* from x join @.job_watermark r on "
+      "r.job_name = x.job and r.period = x.period order by r.job_name, r.period for update of r",
+      locking == Locking::kSkip ? " skip locked" : "",
+      // An aggregate: it has seen the last locked row before it reads the clock.
+      "), c as materialized (select @NOW as now, count(*) as locked from l) ");
+}
+
+std::string TicketWhy(bool reviving) {
+  std::string why = "case when l.status <> 'RUNNING'";
+  if (!IsMutant(Mutant::kNoFenceCheck)) {
+    why += " or l.fence <> x.fence or l.nonce is distinct from x.nonce or l.generation <> x.gen";
+  }
+  why += " then 'fence'";
+  const bool no_lease_check =
+      IsMutant(Mutant::kNoLeaseCheck) || (reviving && IsMutant(Mutant::kReviveLease));
+  if (!no_lease_check) {
+    why +=
+        " when l.run_until <= c.now then 'deadline'"
+        " when l.lease_until is null or l.lease_until <= c.now then 'lease'";
+  }
+  return why + " else '' end";
+}
+
+const char kUnlockedWhy[] =
+    "case when exists (select from @.job_watermark w where w.job_name = x.job and "
+    "w.period = x.period) then 'busy' else 'gone' end";
+
+}  // namespace matins::postgresql
