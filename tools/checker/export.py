@@ -218,13 +218,14 @@ def final_rows(store, due):
 
 
 def witnessed(paths, due):
-    """W1: what was asked (inv) is no answer, and a claim or heartbeat is judged by the journal alone."""
+    """W1: what was asked (inv) is no answer, a claim or heartbeat is judged by the journal alone, and so is the answer to
+    how a failed attempt was written down."""
     for path in paths:
         for e in history.read(path):
             told = dict(job=e.get('job'), period=due(e.get('job'), e.get('period')), token=e.get('token', '0'))
             if e['type'] == 'commit' and e.get('res') in ('ok', 'refused', 'info'):
                 yield dict(type='commit', res=e['res'], **told)
-            elif e['type'] == 'resolve' and e.get('res') in ('yes', 'no'):
+            elif e['type'] == 'resolve' and e.get('res') in ('yes', 'no') and e.get('detail') in ('done', 'done_by_job'):
                 yield dict(type='resolve', ans=e['res'], **told)
 
 

@@ -181,6 +181,14 @@ class OverSqlite(Common, unittest.TestCase):
         self.evidence.rows.remove(self.evidence.row('commit', 2))
         self.assertIn('I11', self.broken())
 
+    def test_a_resolved_no_that_was_committed_is_found(self):
+        self.evidence.seen.append(dict(self.evidence.seen[1], type='resolve', res='no', detail='done'))
+        self.assertIn('I9', self.broken())
+
+    def test_what_became_of_a_failure_is_no_answer_about_a_commit(self):
+        self.evidence.seen.append(dict(self.evidence.seen[1], type='resolve', res='no', detail='retry'))
+        self.assertEqual(self.verdict()['violations'], {})
+
     def test_an_early_start_is_found(self):
         for op in ('plan', 'claim'):
             self.evidence.row(op)['at'] -= 100
