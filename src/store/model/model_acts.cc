@@ -1,0 +1,471 @@
+#include <algorithm>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "job/words.h"
+#include "store/model/state.h"
+#include "store/rules.h"
+
+namespace matins::model {
+namespace {
+
+absl::Status NoJob(absl::string_view job) {
+  return absl::NotFoundError(absl::StrCat("there is no job ", job));
+}
+
+class ModelActs final : public ActStore {
+ public:
+  explicit ModelActs(std::shared_ptr<State> state) : state_(std::move(state)), s_(*state_) {}
+
+  absl::StatusOr<ApplyAnswer> Apply(const ApplyRequest& request) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    const std::pair<std::string, std::string> content(request.source, request.digest);
+    if (!request.force && !request.digest.empty() && s_.sources.contains(content) &&
+        s_.current[request.source] != request.digest) {
+      return absl::FailedPreconditionError("this content was superseded by a newer one");
+    }
+    ApplyAnswer answer;
+    std::set<std::string> named;
+    for (const Definition& definition : request.jobs) {
+      named.insert(definition.job.name);
+      ApplyOne(definition, request, &answer);
+    }
+    for (auto& [name, job] : s_.jobs) {
+      if (job.deleted || job.row.source != request.source || named.contains(name)) continue;
+      (request.prune ? answer.pruned : answer.missing).push_back(name);
+    }
+    for (const std::string& name : answer.pruned) DeleteJob(name, request.act);
+    if (!request.digest.empty()) {
+      s_.sources.insert(content);
+      s_.current[request.source] = request.digest;
+    }
+    return answer;
+  }
+
+  absl::Status Suspend(absl::string_view name, const Act& act) override {
+    absl::MutexLock lock(&s_.mutex);
+    ModelJob* job = s_.FindJob(name);
+    if (job == nullptr) return NoJob(name);
+    if (job->row.suspension) return absl::FailedPreconditionError("it is suspended already");
+    SuspendJob(*job, act);
+    return absl::OkStatus();
+  }
+
+  absl::Status Resume(absl::string_view name, const std::optional<PlanWrite>& skip,
+                      const Act& act) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    ModelJob* job = s_.FindJob(name);
+    if (job == nullptr) return NoJob(name);
+    if (!job->row.suspension) return absl::FailedPreconditionError("it is not suspended");
+    if (skip) {
+      int room = 0;
+      std::vector<HeldRow> held;
+      if (!s_.WritePlan(*skip, nullptr, absl::ZeroDuration(), &room, &held)) {
+        return absl::AbortedError("it changed since it was looked at");
+      }
+    }
+    ResumeJob(*job, !skip, act);
+    return absl::OkStatus();
+  }
+
+  absl::Status Rename(absl::string_view from_view, absl::string_view to_view,
+                      const Act& act) override {
+    absl::MutexLock lock(&s_.mutex);
+    const std::string from(from_view), to(to_view);
+    if (s_.FindJob(from) == nullptr) return NoJob(from);
+    bool taken = s_.jobs.contains(to);
+    for (const auto& [key, row] : s_.rows) {
+      taken = taken || key.job == to;
+      if (key.job == from && row.status == PeriodStatus::kRunning) {
+        return absl::FailedPreconditionError("it is running");
+      }
+    }
+    if (taken) return absl::AlreadyExistsError("there is, or was, a job of that name");
+    s_.TakeBackHeld(from);
+    ModelJob job = s_.jobs[from];
+    s_.jobs.erase(from);
+    job.row.name = job.job.name = to;
+    ++job.row.revision;
+    s_.jobs[to] = job;
+    std::vector<ModelRow> moved;
+    for (const auto& [key, row] : s_.rows) {
+      if (key.job == from) moved.push_back(row);
+    }
+    for (ModelRow& row : moved) {
+      s_.rows.erase(row.key);
+      row.key.job = to;
+      if (row.lock_key == absl::StrCat("job/", from)) row.lock_key = absl::StrCat("job/", to);
+      s_.rows[row.key] = row;
+    }
+    for (auto& [fence, run] : s_.runs) {
+      if (run.key.job == from) run.key.job = to;
+    }
+    for (EventRow& event : s_.events) {
+      if (event.job == from) event.job = to;
+    }
+    s_.AddEvent({.kind = "renamed", .job = to, .who = act.who, .why = act.why});
+    return absl::OkStatus();
+  }
+
+  absl::Status Delete(absl::string_view name, bool force, const Act& act) override {
+    absl::MutexLock lock(&s_.mutex);
+    if (s_.FindJob(name) == nullptr) return NoJob(name);
+    for (const auto& [key, row] : s_.rows) {
+      if (!force && key.job == name && row.status == PeriodStatus::kRunning) {
+        return absl::FailedPreconditionError("it is running");
+      }
+    }
+    DeleteJob(std::string(name), act);
+    return absl::OkStatus();
+  }
+
+  absl::Status Reopen(const PeriodKey& key, absl::string_view params, const Act& act) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    ModelRow* row = s_.FindRow(key);
+    if (row == nullptr) return absl::NotFoundError("no such period");
+    ModelJob* job = s_.FindJob(key.job);
+    if (job == nullptr) return NoJob(key.job);
+    if (row->status == PeriodStatus::kRunning || row->status == PeriodStatus::kPlanned ||
+        (row->status == PeriodStatus::kFailed && !row->held)) {
+      return absl::FailedPreconditionError("it is not final");
+    }
+    const std::string old(Word(row->status));
+    ModelRow fresh;
+    fresh.key = row->key;
+    fresh.biz_date = row->biz_date;
+    fresh.generation = row->generation + 1;
+    fresh.change = 1;
+    fresh.due = row->due;
+    fresh.window_start = row->window_start;
+    fresh.window_end = row->window_end;
+    fresh.nominal = row->nominal;
+    fresh.not_before = fresh.look_at = row->not_before;
+    fresh.version = row->version;
+    fresh.manual = true;
+    fresh.params = std::string(params);
+    fresh.by = act.who;
+    fresh.fence = row->fence;
+    fresh.nonce = row->nonce;
+    fresh.node = row->node;
+    fresh.claimed_at = row->claimed_at;
+    fresh.priority = row->priority;
+    fresh.lock_key = row->lock_key;
+    fresh.planned_at = fresh.changed_at = s_.Now();
+    *row = fresh;
+    s_.reopened[key] = {fresh.generation, fresh.fence, kPast};
+    ++job->row.revision;
+    s_.AddEvent({.kind = "reopened",
+                 .job = key.job,
+                 .period = key.period,
+                 .generation = fresh.generation,
+                 .who = act.who,
+                 .why = act.why});
+    return absl::OkStatus();
+  }
+
+  absl::Status Skip(absl::Span<const PeriodKey> keys, const Act& act) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    for (const PeriodKey& key : keys) {
+      const ModelRow* row = s_.FindRow(key);
+      if (row == nullptr) return absl::NotFoundError("no such period");
+      if (row->status != PeriodStatus::kPlanned && row->status != PeriodStatus::kFailed) {
+        return absl::FailedPreconditionError("only PLANNED or FAILED can be skipped");
+      }
+    }
+    for (const PeriodKey& key : keys) {
+      ModelRow& row = *s_.FindRow(key);
+      row.status = PeriodStatus::kSkipped;
+      row.held = false;
+      row.reason = act.why.empty() ? "by hand" : act.why;
+      row.by = act.who;
+      row.finished_at = row.changed_at = s_.Now();
+      ++row.change;
+      row.held_by.clear();
+      row.held_until = kPast;
+      if (ModelJob* job = s_.FindJob(key.job)) ++job->row.revision;
+      s_.Wake(key.job, row.biz_date, row.lock_key, false);
+      s_.AddEvent({.kind = "skip",
+                   .job = key.job,
+                   .period = key.period,
+                   .generation = row.generation,
+                   .who = act.who,
+                   .why = act.why});
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Cancel(int64_t fence, const Act& act) override {
+    absl::MutexLock lock(&s_.mutex);
+    for (auto& [key, row] : s_.rows) {
+      if (row.status != PeriodStatus::kRunning || row.fence != fence ||
+          row.lease_until <= s_.Now()) {
+        continue;
+      }
+      row.cancel = act;
+      s_.AddEvent({.kind = "cancel",
+                   .job = key.job,
+                   .period = key.period,
+                   .generation = row.generation,
+                   .who = act.who,
+                   .why = act.why});
+      return absl::OkStatus();
+    }
+    return absl::NotFoundError("no such run is alive");
+  }
+
+  absl::Status TriggerNow(absl::string_view name, const Act& act) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    ModelJob* job = s_.FindJob(name);
+    if (job == nullptr) return NoJob(name);
+    job->pending = Trigger::kPerson;
+    job->row.next_look = absl::UnixEpoch();
+    ++job->row.revision;
+    s_.AddEvent({.kind = "trigger", .job = std::string(name), .who = act.who, .why = act.why});
+    return absl::OkStatus();
+  }
+
+  absl::Status AcceptClock(const Act& act) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    if (s_.Frozen()) s_.SettleClock(act);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<int64_t> BumpEpoch(const Act& act) override {
+    absl::MutexLock lock(&s_.mutex);
+    s_.AddEvent({.kind = "epoch", .who = act.who, .why = act.why});
+    return ++s_.epoch;
+  }
+
+  absl::Status SetJournal(bool full) override {
+    absl::MutexLock lock(&s_.mutex);
+    s_.journal_full = full;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<JobRow>> ReadJobs(absl::string_view name) override {
+    absl::MutexLock lock(&s_.mutex);
+    std::vector<JobRow> rows;
+    for (const auto& [key, job] : s_.jobs) {
+      if (!job.deleted && (name.empty() || name == key)) rows.push_back(job.row);
+    }
+    return rows;
+  }
+
+  absl::StatusOr<std::vector<PeriodRow>> ReadRows(const RowFilter& filter) override {
+    absl::MutexLock lock(&s_.mutex);
+    std::vector<PeriodRow> rows;
+    for (const auto& [key, row] : s_.rows) {
+      if (!filter.job.empty() && key.job != filter.job) continue;
+      if (filter.period && key.period != *filter.period) continue;
+      if (filter.from && row.biz_date < *filter.from) continue;
+      if (filter.to && row.biz_date > *filter.to) continue;
+      if (filter.status && row.status != *filter.status) continue;
+      rows.push_back(row);
+    }
+    std::sort(rows.begin(), rows.end(), [](const PeriodRow& a, const PeriodRow& b) {
+      return std::tie(a.biz_date, a.due, a.key) < std::tie(b.biz_date, b.due, b.key);
+    });
+    if (filter.newest_first) std::reverse(rows.begin(), rows.end());
+    if (rows.size() > static_cast<size_t>(filter.limit)) rows.resize(filter.limit);
+    return rows;
+  }
+
+  absl::StatusOr<std::vector<SkipSpan>> ReadSpans(absl::string_view name) override {
+    absl::MutexLock lock(&s_.mutex);
+    const ModelJob* job = s_.FindJob(name);
+    return job == nullptr ? std::vector<SkipSpan>() : job->spans;
+  }
+
+  absl::StatusOr<std::vector<RunRow>> ReadRuns(const RunFilter& filter) override {
+    absl::MutexLock lock(&s_.mutex);
+    std::map<int64_t, RunRow> all = s_.runs;
+    for (auto& [fence, run] : all) {
+      if (auto it = s_.outputs.find(fence); it != s_.outputs.end()) {
+        run.output_bytes = it->second.bytes;
+      }
+    }
+    for (const auto& [key, row] : s_.rows) {
+      if (row.status != PeriodStatus::kRunning) continue;
+      RunRow run;
+      run.key = key;
+      run.generation = row.generation;
+      run.fence = row.fence;
+      run.attempt = row.attempts;
+      run.node = row.node;
+      run.status = "RUNNING";
+      run.due = row.due;
+      run.planned_at = row.planned_at;
+      run.dispatched_at = row.dispatched_at;
+      run.claimed_at = row.claimed_at;
+      run.started_at = run.finished_at = kPast;
+      run.checkpointed_at = row.checkpointed_at;
+      run.backfill = row.backfill;
+      run.manual = row.manual;
+      all[row.fence] = run;
+    }
+    std::vector<RunRow> runs;
+    for (auto it = all.rbegin(); it != all.rend(); ++it) {
+      const RunRow& run = it->second;
+      if (!filter.job.empty() && run.key.job != filter.job) continue;
+      if (filter.period && run.key.period != *filter.period) continue;
+      if (filter.fence && run.fence != *filter.fence) continue;
+      if (runs.size() < static_cast<size_t>(filter.limit)) runs.push_back(run);
+    }
+    return runs;
+  }
+
+  absl::StatusOr<std::vector<EventRow>> ReadEvents(absl::string_view job, int limit) override {
+    absl::MutexLock lock(&s_.mutex);
+    std::vector<EventRow> events;
+    for (auto it = s_.events.rbegin(); it != s_.events.rend(); ++it) {
+      if (!job.empty() && it->job != job) continue;
+      if (events.size() < static_cast<size_t>(limit)) events.push_back(*it);
+    }
+    return events;
+  }
+
+  absl::StatusOr<std::vector<NodeRow>> ReadNodes() override {
+    absl::MutexLock lock(&s_.mutex);
+    std::vector<NodeRow> nodes;
+    for (const auto& [name, node] : s_.nodes) {
+      NodeRow row = node.row;
+      for (const auto& [key, period] : s_.rows) {
+        row.running += period.status == PeriodStatus::kRunning && period.node == name;
+      }
+      nodes.push_back(std::move(row));
+    }
+    return nodes;
+  }
+
+  absl::StatusOr<OutputRow> ReadOutput(int64_t fence) override {
+    absl::MutexLock lock(&s_.mutex);
+    bool running = false;
+    for (const auto& [key, row] : s_.rows) {
+      running = running || (row.status == PeriodStatus::kRunning && row.fence == fence);
+    }
+    const auto it = s_.outputs.find(fence);
+    if (it == s_.outputs.end() && !running && !s_.runs.contains(fence)) {
+      return absl::NotFoundError("no such run");
+    }
+    OutputRow output = it == s_.outputs.end() ? OutputRow{} : it->second;
+    output.running = running;
+    return output;
+  }
+
+  absl::StatusOr<StoreStatus> ReadStatus() override {
+    absl::MutexLock lock(&s_.mutex);
+    StoreStatus status;
+    status.kind = "model";
+    status.schema = kSchemaVersion;
+    status.now = s_.Now();
+    status.epoch = s_.epoch;
+    status.frozen = s_.Frozen();
+    status.frozen_why = s_.frozen_why;
+    status.journal = s_.journal_full ? "full" : "runs";
+    for (const auto& [name, job] : s_.jobs) status.jobs += !job.deleted;
+    for (const auto& [key, row] : s_.rows) {
+      status.planned += row.status == PeriodStatus::kPlanned;
+      status.running += row.status == PeriodStatus::kRunning;
+      status.failed += row.status == PeriodStatus::kFailed && !row.held;
+      status.held += row.held;
+    }
+    return status;
+  }
+
+ private:
+  void ApplyOne(const Definition& definition, const ApplyRequest& request, ApplyAnswer* answer) {
+    const std::string& name = definition.job.name;
+    ModelJob& job = s_.jobs[name];
+    const bool added = job.row.version == 0 || job.deleted;
+    const int number = job.row.version + 1;
+    const absl::Time now = s_.Now();
+    if (added) {
+      job = ModelJob();
+      job.row.name = name;
+      job.row.first_sight = now;
+      job.row.revision = 1;
+      job.versions = {{number, kPast, definition.json}};
+      for (auto& [key, row] : s_.rows) {
+        if (key.job == name && row.status == PeriodStatus::kPlanned) row.look_at = row.not_before;
+      }
+      answer->added.push_back(name);
+    } else if (job.row.definition != definition.json) {
+      for (auto it = s_.rows.begin(); it != s_.rows.end();) {
+        const ModelRow& row = it->second;
+        const bool withdrawn = it->first.job == name && row.status == PeriodStatus::kPlanned &&
+                               row.due > now && row.generation == 1 && row.attempts_total == 0 &&
+                               !row.manual;
+        it = withdrawn ? s_.rows.erase(it) : std::next(it);
+      }
+      s_.TakeBackHeld(name);
+      job.row.cursor = std::min(job.row.cursor, now);
+      ++job.row.revision;
+      job.versions.push_back({number, now, definition.json});
+      answer->changed.push_back(name);
+    } else {
+      job.row.source = request.source;
+      answer->unchanged.push_back(name);
+      return;
+    }
+    job.job = definition.job;
+    job.row.version = number;
+    job.row.definition = definition.json;
+    job.row.source = request.source;
+    job.row.next_look = absl::UnixEpoch();
+    if (definition.job.suspend && !job.row.suspension) SuspendJob(job, {"file", "suspend: true"});
+    if (!definition.job.suspend && job.row.suspension && job.row.suspension->by == "file") {
+      ResumeJob(job, false, {"file", "suspend: false"});
+    }
+    s_.AddEvent({.kind = "applied", .job = name, .who = request.act.who, .why = request.act.why});
+  }
+
+  void SuspendJob(ModelJob& job, const Act& act) {
+    s_.TakeBackHeld(job.row.name);
+    job.row.suspension = Suspension{s_.Now(), kNever, act.who, act.why};
+    job.row.next_look = absl::UnixEpoch();
+    ++job.row.revision;
+    s_.AddEvent({.kind = "suspended", .job = job.row.name, .who = act.who, .why = act.why});
+  }
+
+  void ResumeJob(ModelJob& job, bool trigger, const Act& act) {
+    job.row.suspension.reset();
+    job.row.next_look = absl::UnixEpoch();
+    ++job.row.revision;
+    if (trigger) job.pending = Trigger::kPerson;
+    for (auto& [key, row] : s_.rows) {
+      if (key.job == job.row.name && row.status == PeriodStatus::kPlanned) {
+        row.look_at = std::min(row.look_at, row.not_before);
+      }
+    }
+    s_.AddEvent({.kind = "resumed", .job = job.row.name, .who = act.who, .why = act.why});
+  }
+
+  void DeleteJob(const std::string& name, const Act& act) {
+    s_.TakeBackHeld(name);
+    ModelJob& job = s_.jobs[name];
+    job.deleted = true;
+    job.pending.reset();
+    ++job.row.revision;
+    for (auto& [key, row] : s_.rows) {
+      if (key.job == name && row.status == PeriodStatus::kPlanned) row.look_at = kNever;
+    }
+    s_.AddEvent({.kind = "deleted", .job = name, .who = act.who, .why = act.why});
+  }
+
+  const std::shared_ptr<State> state_;
+  State& s_;
+};
+
+}  // namespace
+
+std::unique_ptr<ActStore> NewActs(std::shared_ptr<State> state) {
+  return std::make_unique<ModelActs>(std::move(state));
+}
+
+}  // namespace matins::model

@@ -1,0 +1,37 @@
+// The store in memory: it answers what every store must answer, by the plainest means there are. It
+// predicts the right answer in tests and in the simulator; no promise counts as proved on it.
+#ifndef MATINS_STORE_MODEL_MODEL_DATABASE_H_
+#define MATINS_STORE_MODEL_MODEL_DATABASE_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "job/values.h"
+#include "store/database.h"
+
+namespace matins::model {
+
+struct State;
+
+class ModelDatabase final : public Database {
+ public:
+  explicit ModelDatabase(DatabaseOptions options);
+  ~ModelDatabase() override;
+  absl::Status Migrate() override;
+  absl::StatusOr<std::unique_ptr<Store>> Open() override;
+  absl::StatusOr<std::unique_ptr<ActStore>> OpenActs() override;
+  absl::StatusOr<SchemaCheck> Check() override;
+  absl::Status Backup(const std::string& path) override;   // FailedPrecondition: nothing to copy
+  absl::Status Restore(const std::string& path) override;  // the same
+  std::string Describe() const override;
+
+  // As a person deletes a watermark row: a reopened event, a gap, and a lock that outlasts the row.
+  absl::Status DeleteRow(const PeriodKey& key);
+
+ private:
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace matins::model
+
+#endif  // MATINS_STORE_MODEL_MODEL_DATABASE_H_

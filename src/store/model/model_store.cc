@@ -1,0 +1,687 @@
+#include <algorithm>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "base/time.h"
+#include "job/words.h"
+#include "store/model/state.h"
+#include "store/rules.h"
+
+namespace matins::model {
+namespace {
+
+bool HasAll(const std::vector<std::string>& have, const std::vector<std::string>& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& label) {
+    return std::find(have.begin(), have.end(), label) != have.end();
+  });
+}
+
+bool Open(const ModelRow& row) {
+  return row.status == PeriodStatus::kPlanned || row.status == PeriodStatus::kRunning ||
+         row.status == PeriodStatus::kFailed;
+}
+
+class ModelStore final : public Store {
+ public:
+  explicit ModelStore(std::shared_ptr<State> state) : state_(std::move(state)), s_(*state_) {}
+
+  absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) override {
+    absl::MutexLock lock(&s_.mutex);
+    DueJobs due;
+    due.now = s_.Now();
+    due.frozen = s_.Frozen();
+    std::vector<std::string> names;
+    if (request.jobs.empty()) {
+      std::vector<std::pair<absl::Time, std::string>> ready;
+      for (const auto& [name, job] : s_.jobs) {
+        if (!job.deleted && job.row.next_look <= due.now + request.ahead) {
+          ready.emplace_back(job.row.next_look, name);
+        }
+      }
+      std::sort(ready.begin(), ready.end());
+      if (ready.size() > static_cast<size_t>(request.limit)) ready.resize(request.limit);
+      for (const auto& [at, name] : ready) names.push_back(name);
+    } else {
+      for (const std::string& name : request.jobs) {
+        if (s_.FindJob(name) != nullptr) names.push_back(name);
+      }
+    }
+    for (const std::string& name : names) due.jobs.push_back(StateOf(name));
+    for (const auto& [name, job] : s_.jobs) {
+      if (job.deleted || std::find(names.begin(), names.end(), name) != names.end()) continue;
+      due.next_look = std::min(due.next_look, job.row.next_look);
+    }
+    return due;
+  }
+
+  absl::StatusOr<PlanAnswers> Plan(const PlanRequest& request) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    PlanAnswers answers;
+    answers.now = s_.Now();
+    int room = request.hold_at_most;
+    const NodeId* hold_by = request.hold_by.name.empty() ? nullptr : &request.hold_by;
+    for (const PlanWrite& write : request.writes) {
+      PlanAnswer answer;
+      answer.written =
+          !s_.Frozen() && s_.WritePlan(write, hold_by, request.hold_ahead, &room, &answer.held);
+      answers.jobs.push_back(std::move(answer));
+    }
+    return answers;
+  }
+
+  absl::StatusOr<HoldAnswer> Hold(const HoldRequest& request) override {
+    absl::MutexLock lock(&s_.mutex);
+    HoldAnswer answer;
+    answer.now = s_.Now();
+    const absl::Time until = answer.now + request.ahead;
+    if (!s_.Frozen()) {
+      for (ModelRow* row : Waiting(request.node, until)) {
+        if (static_cast<int>(answer.rows.size()) >= request.limit) break;
+        row->held_by = request.node.name;
+        row->held_until = std::max(answer.now, row->not_before) + kHoldFor;
+        row->dispatched_at = row->changed_at = answer.now;
+        ++row->change;
+        answer.rows.push_back({row->key, row->not_before, row->priority});
+      }
+    }
+    for (const auto& [key, row] : s_.rows) {
+      if (row.status == PeriodStatus::kPlanned && row.look_at > until) {
+        answer.next_start = std::min(answer.next_start, row.look_at);
+      }
+    }
+    return answer;
+  }
+
+  absl::StatusOr<StartAnswers> Start(const StartRequest& request) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    StartAnswers answers;
+    answers.now = s_.Now();
+    int started = 0;
+    const auto start = [&](const PeriodKey& key) {
+      StartAnswer answer = StartOne(request, key);
+      started += answer.claim.has_value();
+      answers.rows.push_back(std::move(answer));
+    };
+    for (const PeriodKey& key : request.keys) start(key);
+    if (request.also_due <= 0 || s_.Frozen()) return answers;
+    std::vector<PeriodKey> more;
+    for (const ModelRow* row : Waiting(request.node, answers.now)) {
+      if (std::find(request.keys.begin(), request.keys.end(), row->key) == request.keys.end()) {
+        more.push_back(row->key);
+      }
+    }
+    const size_t most = 4 * request.also_due + 16;
+    if (more.size() > most) more.resize(most);
+    const int wanted = started + request.also_due;
+    for (const PeriodKey& key : more) {
+      if (started >= wanted) break;
+      start(key);
+    }
+    return answers;
+  }
+
+  absl::StatusOr<std::vector<Ticket>> Replace(absl::Span<const PeriodKey> newcomers) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    std::vector<Ticket> burnt;
+    if (s_.Frozen()) return burnt;
+    for (const PeriodKey& key : newcomers) {
+      const ModelRow* row = s_.FindRow(key);
+      const ModelJob* job = s_.FindJob(key.job);
+      if (row == nullptr || job == nullptr || job->job.overlap != Overlap::kReplace ||
+          job->row.suspension || row->status != PeriodStatus::kPlanned ||
+          row->not_before > s_.Now()) {
+        continue;
+      }
+      for (auto& [old_key, old] : s_.rows) {
+        if (old_key.job != key.job || old.status != PeriodStatus::kRunning || old.due == kPast ||
+            old.due >= row->due) {
+          continue;
+        }
+        burnt.push_back({old_key, old.generation, old.fence, old.nonce});
+        if (!old.lock_key.empty()) {
+          s_.locks[old.lock_key] = {old_key, old.fence,
+                                    std::max(old.lease_until, s_.Now()) + job->job.grace};
+        }
+        Ending ending;
+        ending.outcome.reason = reason::kReplaced;
+        ending.outcome.message = absl::StrCat("replaced by ", key.period);
+        ending.run_word = "REPLACED";
+        ending.skip = ending.burn = true;
+        s_.EndAttempt(old, ending);
+      }
+    }
+    return burnt;
+  }
+
+  absl::StatusOr<std::vector<ExtendAnswer>> Extend(
+      absl::Span<const ExtendRequest> requests) override {
+    absl::MutexLock lock(&s_.mutex);
+    std::vector<ExtendAnswer> answers;
+    for (const ExtendRequest& request : requests) {
+      ExtendAnswer answer;
+      answer.now = s_.Now();
+      answer.lease_until = kPast;
+      ModelRow* row = s_.FindRow(request.ticket.key);
+      answer.refusal.why = s_.RefusalOf(row, request.ticket);
+      if (answer.refusal.accepted()) {
+        row->lease_until =
+            std::max(row->lease_until, std::min(answer.now + request.ttl, row->run_until));
+        answer.lease_until = row->lease_until;
+        answer.cancel_asked = row->cancel.has_value();
+        if (row->cancel) answer.cancel_why = row->cancel->why;
+        ++row->change;
+        row->changed_at = answer.now;
+      }
+      answers.push_back(std::move(answer));
+    }
+    return answers;
+  }
+
+  absl::StatusOr<std::vector<Refusal>> Checkpoint(
+      absl::Span<const CheckpointRequest> requests) override {
+    absl::MutexLock lock(&s_.mutex);
+    for (const CheckpointRequest& request : requests) {
+      if (request.data.size() > kCheckpointBytes || request.number <= 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("checkpoint: number from 1, at most ", kCheckpointBytes, " bytes"));
+      }
+    }
+    std::vector<Refusal> answers;
+    for (const CheckpointRequest& request : requests) {
+      ModelRow* row = s_.FindRow(request.ticket.key);
+      Refusal refusal{s_.RefusalOf(row, request.ticket)};
+      if (refusal.accepted() && request.number <= row->checkpoint) refusal.why = "checkpoint";
+      if (refusal.accepted()) {
+        row->checkpoint = request.number;
+        row->checkpoint_data = request.data;
+        row->checkpointed_at = row->changed_at = s_.Now();
+        ++row->change;
+      }
+      answers.push_back(std::move(refusal));
+    }
+    return answers;
+  }
+
+  absl::StatusOr<std::vector<Refusal>> Finish(absl::Span<const FinishRequest> requests) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    std::vector<Refusal> answers;
+    for (const FinishRequest& request : requests) answers.push_back({FinishOne(request)});
+    return answers;
+  }
+
+  absl::StatusOr<std::vector<ResolveAnswer>> Resolve(
+      absl::Span<const FinishRequest> requests) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    using Kind = ResolveAnswer::Kind;
+    std::vector<ResolveAnswer> answers;
+    for (const FinishRequest& request : requests) {
+      ModelRow* row = s_.FindRow(request.ticket.key);
+      const bool by_job = request.outcome.kind == Outcome::Kind::kDoneByJob;
+      const bool completes = by_job || request.outcome.kind == Outcome::Kind::kDone;
+      const auto run = s_.runs.find(request.ticket.fence);
+      const bool ended_so = run != s_.runs.end() && run->second.node == request.node &&
+                            run->second.status == RunWord(request.outcome);
+      Kind kind = Kind::kNotCommitted;
+      if (completes && row != nullptr && DoneBy(*row, request.ticket)) {
+        kind = Kind::kCommitted;
+        if (by_job) FinishOne(request);
+      } else if (ended_so) {
+        kind = Kind::kCommitted;
+      } else if (row != nullptr && s_.OwnedBy(*row, request.ticket)) {
+        if (!by_job && FinishOne(request).empty()) {
+          kind = Kind::kCommitted;
+        } else {
+          const Ending ending = s_.TakenBack(*row);
+          s_.EndAttempt(*row, ending);
+          News(row->key.job, ending.run_word, ending.outcome.reason, kPast, {});
+        }
+      }
+      answers.push_back({kind});
+    }
+    return answers;
+  }
+
+  absl::StatusOr<std::vector<StaleRun>> ReadStale(int limit) override {
+    absl::MutexLock lock(&s_.mutex);
+    std::vector<StaleRun> stale;
+    if (s_.Frozen()) return stale;
+    for (const auto& [key, row] : s_.rows) {
+      if (row.status == PeriodStatus::kRunning && row.lease_until <= s_.Now()) {
+        stale.push_back({row, s_.Now() - row.lease_until, false});
+      }
+    }
+    std::stable_sort(stale.begin(), stale.end(), [](const StaleRun& a, const StaleRun& b) {
+      return a.stale_for > b.stale_for;
+    });
+    if (stale.size() > static_cast<size_t>(limit)) stale.resize(limit);
+    return stale;
+  }
+
+  absl::StatusOr<std::vector<bool>> Reap(absl::Span<const ReapRequest> requests) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    std::vector<bool> answers;
+    for (const ReapRequest& request : requests) {
+      ModelRow* row = s_.FindRow(request.ticket.key);
+      const bool taken = !s_.Frozen() && row != nullptr && s_.OwnedBy(*row, request.ticket) &&
+                         row->lease_until <= s_.Now();
+      if (taken) {
+        Ending ending;
+        ending.outcome.kind = request.to;
+        ending.outcome.reason = request.reason;
+        ending.run_word = "LOST";
+        ending.loss = ending.burn = true;
+        s_.EndAttempt(*row, ending);
+        News(row->key.job, "LOST", request.reason, kPast, {});
+      }
+      answers.push_back(taken);
+    }
+    return answers;
+  }
+
+  absl::Status ReportDead(absl::Span<const Ticket> tickets) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    for (const Ticket& ticket : tickets) {
+      for (auto it = s_.locks.begin(); it != s_.locks.end();) {
+        if (it->second.key == ticket.key && it->second.fence == ticket.fence) {
+          s_.Wake(ticket.key.job, absl::CivilDay(), it->first, false);
+          it = s_.locks.erase(it);
+        } else {
+          ++it;
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Unhold(const NodeId& node, absl::Span<const PeriodKey> keys) override {
+    absl::MutexLock lock(&s_.mutex);
+    for (const PeriodKey& key : keys) {
+      ModelRow* row = s_.FindRow(key);
+      if (row == nullptr || row->status != PeriodStatus::kPlanned || row->held_by != node.name) {
+        continue;
+      }
+      row->held_by.clear();
+      row->held_until = kPast;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<TickAnswer> Tick(const TickRequest& request) override;
+
+  absl::Status Leave(const NodeId& node) override {
+    absl::MutexLock lock(&s_.mutex);
+    if (auto it = s_.nodes.find(node.name); it != s_.nodes.end()) it->second.row.left = true;
+    for (auto& [key, row] : s_.rows) {
+      if (row.status != PeriodStatus::kPlanned || row.held_by != node.name) continue;
+      row.held_by.clear();
+      row.held_until = kPast;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<int64_t> Purge(int limit) override;
+
+  absl::Status PutOutput(const Ticket& ticket, absl::string_view head, absl::string_view tail,
+                         int64_t bytes) override {
+    absl::MutexLock lock(&s_.mutex);
+    const ModelRow* row = s_.FindRow(ticket.key);
+    if (row != nullptr && s_.OwnedBy(*row, ticket)) {
+      s_.outputs[ticket.fence] = {std::string(head), std::string(tail), bytes, false};
+    }
+    return absl::OkStatus();
+  }
+
+  void AwaitChange(absl::Duration at_most) override {
+    absl::MutexLock lock(&s_.mutex);
+    const auto moved = [this] { return interrupted_ || s_.changes != seen_; };
+    s_.mutex.AwaitWithTimeout(absl::Condition(&moved), at_most);
+    interrupted_ = false;
+    seen_ = s_.changes;
+  }
+
+  void Interrupt() override {
+    absl::MutexLock lock(&s_.mutex);
+    interrupted_ = true;
+  }
+
+ private:
+  JobState StateOf(const std::string& name) {
+    const ModelJob& job = s_.jobs[name];
+    JobState state;
+    state.job = name;
+    state.revision = job.row.revision;
+    state.first_sight = job.row.first_sight;
+    state.floor = job.row.floor;
+    state.cursor = job.row.cursor;
+    state.gap_from = job.row.gap_from;
+    state.pending = job.pending;
+    state.suspended = job.row.suspension.has_value();
+    const absl::Time after = std::min(state.cursor, state.gap_from.value_or(state.cursor));
+    for (const JobVersion& version : job.versions) {
+      if (version.from <= after) state.versions.clear();
+      state.versions.push_back(version);
+    }
+    for (const auto& [key, row] : s_.rows) {
+      if (key.job != name) continue;
+      const bool is_final = !Open(row) || row.held;
+      if (!is_final || (state.gap_from && row.due >= *state.gap_from)) state.rows.push_back(row);
+    }
+    std::sort(state.rows.begin(), state.rows.end(), [](const PeriodRow& a, const PeriodRow& b) {
+      return std::tie(a.due, a.key.period) < std::tie(b.due, b.key.period);
+    });
+    for (const SkipSpan& span : job.spans) {
+      if (span.to > after) state.spans.push_back(span);
+    }
+    return state;
+  }
+
+  // PLANNED, to be looked at by `until`, held by nobody, of a job that may run on `node`.
+  std::vector<ModelRow*> Waiting(const NodeId& node, absl::Time until) {
+    std::vector<ModelRow*> waiting;
+    for (auto& [key, row] : s_.rows) {
+      const ModelJob* job = s_.FindJob(key.job);
+      if (job == nullptr || job->row.suspension || !HasAll(node.labels, job->job.nodes)) continue;
+      if (row.status != PeriodStatus::kPlanned || row.look_at > until) continue;
+      if (!row.held_by.empty() && row.held_until > s_.Now()) continue;
+      waiting.push_back(&row);
+    }
+    std::sort(waiting.begin(), waiting.end(), [](const ModelRow* a, const ModelRow* b) {
+      return std::forward_as_tuple(-a->priority, a->due, a->key) <
+             std::forward_as_tuple(-b->priority, b->due, b->key);
+    });
+    return waiting;
+  }
+
+  StartResult Judge(const StartRequest& request, const ModelRow* row, std::string* blocker) {
+    const absl::Time now = s_.Now();
+    if (s_.Frozen()) return StartResult::kFrozen;
+    if (row == nullptr || row->status != PeriodStatus::kPlanned) return StartResult::kTaken;
+    if (!row->held_by.empty() && row->held_by != request.node.name && row->held_until > now) {
+      return StartResult::kTaken;
+    }
+    const ModelJob* job = s_.FindJob(row->key.job);
+    if (job == nullptr) return StartResult::kTaken;
+    if (job->row.suspension) return StartResult::kSuspended;
+    if (row->not_before > now) return StartResult::kNotDue;
+    if (row->start_by < now) return StartResult::kMissed;
+    if (row->wait_until > now) return StartResult::kOldLease;
+    if (!HasAll(request.node.labels, job->job.nodes)) return StartResult::kLabels;
+    if (job->job.backfill.order == Order::kStrict) {
+      if (job->row.gap_from && *job->row.gap_from < row->due) return StartResult::kGap;
+      if (job->row.cursor < row->due) return StartResult::kGap;
+      for (const auto& [key, other] : s_.rows) {
+        if (key.job == row->key.job && other.due < row->due && Open(other)) {
+          *blocker = key.period;
+          return StartResult::kBlocked;
+        }
+      }
+    }
+    for (const After& after : job->job.after) {
+      bool any = false, all = true;
+      for (const auto& [key, other] : s_.rows) {
+        if (key.job != after.job || other.biz_date != row->biz_date) continue;
+        any = true;
+        all = all && other.status == PeriodStatus::kDone;
+      }
+      if (!any || !all) return StartResult::kAfter;
+    }
+    if (!row->lock_key.empty()) {
+      const auto lock = s_.locks.find(row->lock_key);
+      if (lock != s_.locks.end() && lock->second.until > now) return StartResult::kBusy;
+      for (const auto& [key, other] : s_.rows) {
+        if (other.status == PeriodStatus::kRunning && other.lock_key == row->lock_key) {
+          *blocker = absl::StrCat(key.job, " ", key.period);
+          return StartResult::kBusy;
+        }
+      }
+    }
+    int of_job = 0, of_backfill = 0, in_all = 0;
+    for (const auto& [key, other] : s_.rows) {
+      if (other.status != PeriodStatus::kRunning) continue;
+      ++in_all;
+      of_job += key.job == row->key.job;
+      of_backfill += key.job == row->key.job && other.backfill;
+    }
+    const auto& most_back = job->job.backfill.max_parallel;
+    const bool full = (job->job.limit && of_job >= *job->job.limit) ||
+                      (row->backfill && most_back && of_backfill >= *most_back) ||
+                      (request.global_limit > 0 && in_all >= request.global_limit);
+    return full ? StartResult::kFull : StartResult::kStarted;
+  }
+
+  StartAnswer StartOne(const StartRequest& request, const PeriodKey& key) {
+    StartAnswer answer;
+    answer.key = key;
+    ModelRow* row = s_.FindRow(key);
+    answer.result = Judge(request, row, &answer.blocker);
+    switch (answer.result) {
+      case StartResult::kStarted:
+        answer.claim = Grant(request, *row);
+        break;
+      case StartResult::kTaken:
+      case StartResult::kNotDue:
+      case StartResult::kLabels:
+      case StartResult::kFrozen:
+        break;
+      default:
+        row->look_at =
+            answer.result == StartResult::kOldLease ? row->wait_until : s_.Now() + request.put_off;
+        row->held_by.clear();
+        row->held_until = kPast;
+    }
+    return answer;
+  }
+
+  Claim Grant(const StartRequest& request, ModelRow& row) {
+    const ModelJob& job = *s_.FindJob(row.key.job);
+    row.status = PeriodStatus::kRunning;
+    ++row.change;
+    ++row.attempts;
+    ++row.attempts_total;
+    row.fence = s_.NextFence();
+    row.nonce = request.nonce;
+    row.node = request.node.name;
+    row.held_by.clear();
+    row.held_until = kPast;
+    row.claimed_at = row.changed_at = s_.Now();
+    row.run_until = row.claimed_at + job.job.timeout + job.job.grace;
+    row.lease_until = std::min(row.claimed_at + job.job.lock.ttl, row.run_until);
+    row.wait_until = kPast;
+    row.start_by = kNever;
+    row.reason.clear();
+    row.finished_at = row.checkpointed_at = kPast;
+    Claim claim;
+    claim.key = row.key;
+    claim.generation = row.generation;
+    claim.fence = row.fence;
+    claim.nonce = row.nonce;
+    claim.attempt = row.attempts;
+    claim.attempt_total = row.attempts_total;
+    claim.losses = row.losses;
+    claim.version = row.version;
+    claim.current_version = job.row.version;
+    claim.biz_date = row.biz_date;
+    claim.window_start = row.window_start;
+    claim.window_end = row.window_end;
+    claim.due = row.due;
+    claim.nominal = row.nominal;
+    claim.backfill = row.backfill;
+    claim.manual = row.manual;
+    claim.params = row.params;
+    claim.claimed_at = row.claimed_at;
+    claim.lease_until = row.lease_until;
+    claim.run_until = row.run_until;
+    claim.checkpoint = row.checkpoint;
+    claim.checkpoint_data = row.checkpoint_data;
+    return claim;
+  }
+
+  static bool DoneBy(const ModelRow& row, const Ticket& ticket) {
+    return row.status == PeriodStatus::kDone && row.generation == ticket.generation &&
+           row.fence == ticket.fence && row.nonce == ticket.nonce;
+  }
+
+  void News(const std::string& job, absl::string_view word, absl::string_view reason,
+            absl::Time success, absl::Duration took) {
+    const auto it = s_.jobs.find(job);
+    if (it == s_.jobs.end()) return;
+    it->second.row.last_result = ResultText(word, reason);
+    if (success == kPast) return;
+    it->second.row.last_success = success;
+    it->second.row.worst_duration = std::max(it->second.row.worst_duration, took);
+  }
+
+  std::string FinishOne(const FinishRequest& request) {
+    ModelRow* row = s_.FindRow(request.ticket.key);
+    Ending ending;
+    ending.outcome = request.outcome;
+    ending.run_word = std::string(RunWord(request.outcome));
+    ending.burn = request.outcome.kind == Outcome::Kind::kReturned;
+    const bool by_job = request.outcome.kind == Outcome::Kind::kDoneByJob;
+    if (by_job) {
+      if (row == nullptr) return "gone";
+      if (!DoneBy(*row, request.ticket)) {
+        return s_.OwnedBy(*row, request.ticket) ? "no_commit" : "fence";
+      }
+      s_.WriteRun(*row, ending);
+    } else {
+      const std::string why = s_.RefusalOf(row, request.ticket);
+      if (!why.empty()) return why;
+    }
+    const absl::Time claimed = row->claimed_at;
+    if (!by_job) s_.EndAttempt(*row, ending);
+    if (request.outcome.output_bytes > 0) {
+      s_.outputs[request.ticket.fence] = {request.outcome.output_head, request.outcome.output_tail,
+                                          request.outcome.output_bytes, false};
+    }
+    const bool done = ending.run_word == "DONE";
+    News(row->key.job, ending.run_word, request.outcome.reason, done ? s_.Now() : kPast,
+         s_.Now() - claimed);
+    return "";
+  }
+
+  const std::shared_ptr<State> state_;
+  State& s_;
+  int64_t seen_ = 0;
+  bool interrupted_ = false;
+};
+
+absl::StatusOr<TickAnswer> ModelStore::Tick(const TickRequest& request) {
+  absl::MutexLock lock(&s_.mutex);
+  ++s_.changes;
+  const absl::Time raw = s_.Raw();
+  const auto known = s_.nodes.find(request.node.name);
+  const absl::Duration forward = s_.mark == kPast ? absl::ZeroDuration() : raw - s_.mark;
+  if (s_.frozen) {
+    const bool stepped = raw < s_.raw_seen - kStepBack || raw > s_.raw_seen + kStepForward;
+    if (stepped) s_.steady_from = raw;
+    s_.raw_seen = raw;
+    if (raw - s_.steady_from >= absl::Microseconds(request.clock_settle_us)) {
+      s_.SettleClock({"policy", "the clock has been steady"});
+    }
+  } else if (forward < -kStepBack ||
+             (known != s_.nodes.end() && forward > kStepForward &&
+              forward - (request.boot - known->second.boot) > kStepForward)) {
+    s_.frozen = true;
+    s_.frozen_why = absl::StrCat("the store's clock went ",
+                                 forward < absl::ZeroDuration() ? "back" : "forward");
+    s_.raw_seen = s_.steady_from = raw;
+    s_.AddEvent({.kind = "clock", .who = "policy", .why = s_.frozen_why});
+  } else {
+    s_.mark = std::max(s_.mark, raw);
+  }
+  TickAnswer answer;
+  answer.now = s_.Now();
+  answer.frozen = s_.frozen;
+  answer.frozen_why = s_.frozen_why;
+  answer.epoch = s_.epoch;
+  const auto live = [&] {
+    int count = 0;
+    for (const auto& [name, node] : s_.nodes) {
+      count += !node.row.left && node.row.seen_at > answer.now - kNodeGone;
+    }
+    return count;
+  };
+  if (!s_.frozen) {
+    absl::Duration wait = absl::ZeroDuration();
+    if (answer.now - s_.return_last <= kReturnCalm) wait = s_.return_wait;
+    const bool waited = s_.return_due <= answer.now;
+    if (waited || (live() == 0 && answer.now >= s_.return_last + wait)) {
+      s_.return_last = answer.now;
+      s_.return_wait = std::min(std::max(2 * wait, kReturnWaitMin), kReturnWaitMax);
+      s_.return_due = kNever;
+      answer.returned = true;
+      for (auto& [name, job] : s_.jobs) {
+        if (job.deleted || job.pending) continue;
+        job.pending = Trigger::kReturn;
+        job.row.next_look = absl::UnixEpoch();
+        ++job.row.revision;
+      }
+      s_.AddEvent({.kind = "return", .who = absl::StrCat("node:", request.node.name)});
+    } else if (live() == 0) {
+      s_.return_due = s_.return_last + wait;
+    }
+  }
+  ModelNode& node = s_.nodes[request.node.name];
+  if (node.row.name.empty()) node.row.started_at = answer.now;
+  node.row.name = request.node.name;
+  node.row.labels = request.node.labels;
+  node.row.seen_at = answer.now;
+  node.row.clock_offset = request.wall - answer.now;
+  node.row.left = false;
+  node.boot = request.boot;
+  answer.live_nodes = live();
+  return answer;
+}
+
+absl::StatusOr<int64_t> ModelStore::Purge(int limit) {
+  absl::MutexLock lock(&s_.mutex);
+  int64_t gone = 0;
+  for (auto& [name, job] : s_.jobs) {
+    absl::Time floor = s_.Now() - KeepFor(job.job);
+    floor = std::min(floor, job.row.cursor);
+    if (job.row.gap_from) floor = std::min(floor, *job.row.gap_from - absl::Microseconds(1));
+    bool any = false;
+    for (const auto& [key, row] : s_.rows) {
+      if (key.job == name && Open(row)) floor = std::min(floor, row.due - absl::Microseconds(1));
+    }
+    for (const auto& [key, row] : s_.rows) any = any || (key.job == name && row.due <= floor);
+    if (any && !job.deleted) job.row.floor = std::max(job.row.floor, floor);
+    for (auto it = s_.rows.begin(); it != s_.rows.end() && gone < limit;) {
+      const bool below = it->first.job == name && it->second.due <= job.row.floor;
+      gone += below;
+      it = below ? s_.rows.erase(it) : std::next(it);
+    }
+    int succeeded = job.job.history_succeeded, failed = job.job.history_failed;
+    std::vector<int64_t> dropped;
+    for (auto it = s_.runs.rbegin(); it != s_.runs.rend(); ++it) {
+      if (it->second.key.job != name) continue;
+      const ModelRow* row = s_.FindRow(it->second.key);
+      if (row != nullptr && Open(*row)) continue;
+      int& keep = it->second.status == "DONE" ? succeeded : failed;
+      if (--keep < 0) dropped.push_back(it->first);
+    }
+    for (int64_t fence : dropped) {
+      if (gone >= limit) break;
+      s_.runs.erase(fence);
+      s_.outputs.erase(fence);
+      ++gone;
+    }
+  }
+  return gone;
+}
+
+}  // namespace
+
+std::unique_ptr<Store> NewStore(std::shared_ptr<State> state) {
+  return std::make_unique<ModelStore>(std::move(state));
+}
+
+}  // namespace matins::model

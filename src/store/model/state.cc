@@ -1,0 +1,311 @@
+#include "store/model/state.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/time.h"
+#include "job/words.h"
+#include "store/rules.h"
+
+namespace matins::model {
+
+absl::Time State::Raw() const { return FromMicros(ToMicros(clock ? clock() : absl::Now())); }
+
+bool State::Frozen() const { return frozen || (mark != kPast && Raw() < mark - kStepBack); }
+
+int64_t State::NextFence() { return (epoch << kEpochShift) | ++fences; }
+
+ModelJob* State::FindJob(absl::string_view name) {
+  const auto it = jobs.find(std::string(name));
+  return it == jobs.end() || it->second.deleted ? nullptr : &it->second;
+}
+
+ModelRow* State::FindRow(const PeriodKey& key) {
+  const auto it = rows.find(key);
+  return it == rows.end() ? nullptr : &it->second;
+}
+
+bool State::OwnedBy(const ModelRow& row, const Ticket& ticket) const {
+  return row.status == PeriodStatus::kRunning && row.generation == ticket.generation &&
+         row.fence == ticket.fence && row.nonce == ticket.nonce;
+}
+
+std::string State::RefusalOf(const ModelRow* row, const Ticket& ticket) const {
+  if (row == nullptr) return "gone";
+  if (!OwnedBy(*row, ticket)) return "fence";
+  if (row->run_until <= Now()) return "deadline";
+  if (row->lease_until <= Now()) return "lease";
+  return "";
+}
+
+void State::EndAttempt(ModelRow& row, const Ending& ending) {
+  WriteRun(row, ending);
+  row.held = false;
+  row.reason = ending.outcome.reason;
+  ++row.change;
+  row.changed_at = Now();
+  row.finished_at = kPast;
+  if (ending.skip) {
+    row.status = PeriodStatus::kSkipped;
+    row.by = "policy";
+  } else {
+    switch (ending.outcome.kind) {
+      case Outcome::Kind::kDone:
+      case Outcome::Kind::kDoneByJob:
+        row.status = PeriodStatus::kDone;
+        break;
+      case Outcome::Kind::kRetry:
+        row.status = PeriodStatus::kPlanned;
+        row.not_before = Now() + ending.outcome.backoff;
+        break;
+      case Outcome::Kind::kHeld:
+        row.held = true;
+        [[fallthrough]];
+      case Outcome::Kind::kFailed:
+        row.status = PeriodStatus::kFailed;
+        break;
+      case Outcome::Kind::kReturned:
+        row.status = PeriodStatus::kPlanned;
+        row.attempts = std::max(0, row.attempts - 1);
+        break;
+    }
+  }
+  if (row.status != PeriodStatus::kPlanned) row.finished_at = Now();
+  row.look_at = row.not_before;
+  if (ending.loss) ++row.losses;
+  if (ending.burn) {
+    row.fence = NextFence();
+    row.nonce = 0;
+  }
+  row.lease_until = row.run_until = kPast;
+  row.wait_until = ending.wait_until;
+  row.cancel.reset();
+  Wake(row.key.job, row.biz_date, row.lock_key, row.status == PeriodStatus::kDone);
+}
+
+void State::WriteRun(const ModelRow& row, const Ending& ending) {
+  if (row.fence == 0) return;
+  const Outcome& outcome = ending.outcome;
+  RunRow run;
+  run.key = row.key;
+  run.generation = row.generation;
+  run.fence = row.fence;
+  run.attempt = row.attempts;
+  run.node = row.node;
+  run.status = ending.run_word;
+  run.reason = outcome.reason;
+  run.message = outcome.message;
+  run.result = outcome.result;
+  run.exit_code = outcome.exit_code;
+  run.signal = outcome.signal;
+  run.due = row.due;
+  run.planned_at = row.planned_at;
+  run.dispatched_at = row.dispatched_at;
+  run.claimed_at = row.claimed_at;
+  run.started_at =
+      outcome.started_at == kPast ? kPast : std::clamp(outcome.started_at, row.claimed_at, Now());
+  run.checkpointed_at = row.checkpointed_at;
+  run.finished_at = Now();
+  run.backfill = row.backfill;
+  run.manual = row.manual;
+  runs[row.fence] = run;
+}
+
+Ending State::TakenBack(const ModelRow& row) const {
+  Ending ending;
+  const auto it = jobs.find(row.key.job);
+  ending.outcome.kind =
+      it == jobs.end() || it->second.deleted
+          ? Outcome::Kind::kReturned
+          : LossOf({std::string(Word(it->second.job.recovery)), it->second.job.max_lost},
+                   row.losses, row.checkpoint > 0);
+  ending.outcome.reason =
+      ending.outcome.kind == Outcome::Kind::kHeld ? reason::kHeld : reason::kLost;
+  ending.run_word = "LOST";
+  ending.loss = ending.burn = true;
+  if (row.lease_until > Now()) ending.wait_until = row.lease_until;
+  return ending;
+}
+
+void State::Wake(const std::string& job, absl::CivilDay day, const std::string& lock_key,
+                 bool done) {
+  ModelRow* of_job = nullptr;
+  ModelRow* of_lock = nullptr;
+  for (auto& [key, row] : rows) {
+    if (row.status != PeriodStatus::kPlanned || row.look_at <= row.not_before) continue;
+    if (key.job == job && (of_job == nullptr || row.due < of_job->due)) of_job = &row;
+  }
+  if (of_job != nullptr) of_job->look_at = of_job->not_before;
+  for (auto& [key, row] : rows) {
+    if (row.status != PeriodStatus::kPlanned || row.look_at <= row.not_before) continue;
+    if (lock_key.empty() || lock_key == absl::StrCat("job/", job)) continue;
+    if (row.lock_key == lock_key && (of_lock == nullptr || row.due < of_lock->due)) of_lock = &row;
+  }
+  if (of_lock != nullptr) of_lock->look_at = of_lock->not_before;
+  if (!done) return;
+  for (auto& [key, row] : rows) {
+    const ModelJob* waiting = FindJob(key.job);
+    if (waiting == nullptr || row.biz_date != day || row.status != PeriodStatus::kPlanned) continue;
+    for (const After& after : waiting->job.after) {
+      if (after.job == job) row.look_at = std::min(row.look_at, row.not_before);
+    }
+  }
+}
+
+void State::AddEvent(EventRow event) {
+  event.id = static_cast<int64_t>(events.size()) + 1;
+  event.at = Now();
+  events.push_back(std::move(event));
+}
+
+void State::TakeBackHeld(absl::string_view job) {
+  for (auto& [key, row] : rows) {
+    if (key.job != job || row.status != PeriodStatus::kPlanned) continue;
+    row.held_by.clear();
+    row.held_until = kPast;
+  }
+}
+
+void State::SettleClock(const Act& act) {
+  mark = Raw();
+  frozen = false;
+  frozen_why.clear();
+  for (auto& [key, row] : rows) {
+    if (row.status == PeriodStatus::kRunning && row.lease_until != kPast) {
+      Ending ending = TakenBack(row);
+      ending.wait_until = kPast;
+      EndAttempt(row, ending);
+    }
+    if (row.status != PeriodStatus::kPlanned) continue;
+    row.wait_until = std::min(row.wait_until, Now() + absl::Minutes(5));
+    row.held_by.clear();
+    row.held_until = kPast;
+    row.look_at = std::min(row.look_at, row.not_before);
+  }
+  for (auto& [key, lock] : locks) lock.until = std::min(lock.until, Now() + absl::Minutes(5));
+  for (auto& [name, node] : nodes) node.row.seen_at = std::min(node.row.seen_at, Now());
+  return_last = kPast;
+  return_due = kNever;
+  return_wait = absl::ZeroDuration();
+  AddEvent({.kind = "clock", .who = act.who, .why = act.why});
+}
+
+// ---- planning's half ----
+
+namespace {
+
+void InsertRow(State& state, const Intent& intent, const NodeId* hold_by, absl::Duration ahead,
+               int* room, std::vector<HeldRow>* held) {
+  if (state.FindRow(intent.key) != nullptr) return;
+  const absl::Time now = state.Now();
+  const Reopened past = state.reopened[intent.key];
+  ModelRow row;
+  row.key = intent.key;
+  row.biz_date = intent.biz_date;
+  row.generation = past.generation;
+  row.fence = past.fence;
+  row.wait_until = past.wait_until;
+  row.change = 1;
+  row.due = intent.due;
+  row.window_start = intent.window_start;
+  row.window_end = intent.window_end;
+  row.nominal = intent.nominal;
+  row.not_before = row.look_at = intent.not_before;
+  row.start_by = intent.start_by;
+  row.version = intent.version;
+  row.backfill = intent.backfill;
+  row.manual = intent.manual;
+  row.params = intent.params;
+  row.by = intent.by;
+  row.lock_key = intent.lock_key;
+  row.priority = intent.priority;
+  row.planned_at = row.changed_at = now;
+  if (!intent.skip_reason.empty()) {
+    row.status = PeriodStatus::kSkipped;
+    row.reason = intent.skip_reason;
+    row.finished_at = now;
+  } else if (hold_by != nullptr && *room > 0 && intent.not_before <= now + ahead) {
+    --*room;
+    row.held_by = hold_by->name;
+    row.held_until = std::max(now, intent.not_before) + kHoldFor;
+    row.dispatched_at = now;
+    held->push_back({intent.key, intent.not_before, intent.priority});
+  }
+  state.rows[intent.key] = row;
+}
+
+void ChangeRow(State& state, const Intent& intent) {
+  ModelRow* row = state.FindRow(intent.key);
+  if (row == nullptr) return;
+  const bool planned = row->status == PeriodStatus::kPlanned;
+  const bool failed = row->status == PeriodStatus::kFailed && !row->held;
+  if (intent.kind == Intent::Kind::kSkip && (planned || failed)) {
+    row->status = PeriodStatus::kSkipped;
+    row->reason = intent.skip_reason;
+    row->by = intent.by;
+    row->finished_at = state.Now();
+    row->held_by.clear();
+    row->held_until = kPast;
+    state.Wake(row->key.job, row->biz_date, "", false);
+  } else if (intent.kind == Intent::Kind::kReattempt && failed) {
+    row->status = PeriodStatus::kPlanned;
+    row->attempts = 0;
+    row->reason.clear();
+    row->finished_at = kPast;
+    row->not_before = row->look_at = intent.not_before;
+    row->start_by = intent.start_by;
+    row->backfill = intent.backfill;
+  } else if (intent.kind == Intent::Kind::kJudge && planned) {
+    row->start_by = intent.start_by;
+    row->backfill = intent.backfill;
+    row->look_at = row->not_before;
+  } else {
+    return;
+  }
+  ++row->change;
+  row->changed_at = state.Now();
+}
+
+}  // namespace
+
+bool State::WritePlan(const PlanWrite& write, const NodeId* hold_by, absl::Duration ahead,
+                      int* room, std::vector<HeldRow>* held) {
+  ModelJob* job = FindJob(write.job);
+  if (job == nullptr || job->row.revision != write.expected_revision) return false;
+  ++job->row.revision;
+  if (write.cursor != kPast) job->row.cursor = std::max(job->row.cursor, write.cursor);
+  job->row.next_look = write.next_look;
+  if (write.gaps_filled) job->row.gap_from.reset();
+  if (write.triggered) job->pending.reset();
+  bool holdable = hold_by != nullptr && !job->row.suspension;
+  for (const std::string& label : job->job.nodes) {
+    holdable = holdable && std::find(hold_by->labels.begin(), hold_by->labels.end(), label) !=
+                               hold_by->labels.end();
+  }
+  for (const Intent& intent : write.intents) {
+    if (intent.kind == Intent::Kind::kInsert) {
+      InsertRow(*this, intent, holdable ? hold_by : nullptr, ahead, room, held);
+    } else {
+      ChangeRow(*this, intent);
+    }
+  }
+  job->spans.insert(job->spans.end(), write.spans.begin(), write.spans.end());
+  if (write.act) {
+    const auto all = [&](auto condition) {
+      return !write.intents.empty() &&
+             std::all_of(write.intents.begin(), write.intents.end(), condition);
+    };
+    std::string kind = "backfill";
+    if (all([](const Intent& i) { return !i.skip_reason.empty(); })) kind = "skip";
+    if (all([](const Intent& i) { return i.manual; })) kind = "run";
+    AddEvent({.kind = kind,
+              .job = write.job,
+              .period = write.intents.size() == 1 ? write.intents[0].key.period : "",
+              .who = write.act->who,
+              .why = write.act->why});
+  }
+  return true;
+}
+
+}  // namespace matins::model

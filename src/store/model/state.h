@@ -1,0 +1,118 @@
+// All that the model remembers, and the few changes that several verbs share. One mutex guards it
+// all: each verb is one step.
+#ifndef MATINS_STORE_MODEL_STATE_H_
+#define MATINS_STORE_MODEL_STATE_H_
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "job/job.h"
+#include "store/act_store.h"
+#include "store/store.h"
+
+namespace matins::model {
+
+constexpr absl::Time kPast = absl::InfinitePast();
+constexpr absl::Time kNever = absl::InfiniteFuture();
+
+struct ModelRow : PeriodRow {
+  std::string lock_key;
+  int priority = 0;
+  absl::Time look_at = kPast;
+  absl::Time planned_at = kPast, dispatched_at = kPast, checkpointed_at = kPast;
+  std::string checkpoint_data;
+  std::optional<Act> cancel;
+};
+
+struct ModelJob {
+  Job job;  // of the current version
+  JobRow row;
+  std::vector<JobVersion> versions;
+  std::optional<Trigger> pending;
+  bool deleted = false;
+  std::vector<SkipSpan> spans;
+};
+
+struct Lock {
+  PeriodKey key;
+  int64_t fence = 0;
+  absl::Time until;
+};
+
+struct ModelNode {
+  NodeRow row;
+  absl::Duration boot;
+};
+
+struct Reopened {
+  int generation = 1;
+  int64_t fence = 0;
+  absl::Time wait_until = kPast;
+};
+
+struct Ending {
+  Outcome outcome;
+  std::string run_word;
+  bool loss = false;
+  bool burn = false;
+  bool skip = false;
+  absl::Time wait_until = kPast;
+};
+
+struct State {
+  absl::Mutex mutex;
+  std::function<absl::Time()> clock;
+  int64_t changes = 0;
+  int64_t epoch = 1, fences = 0;
+  bool journal_full = false;
+
+  std::map<std::string, ModelJob> jobs;
+  std::map<PeriodKey, ModelRow> rows;
+  std::map<int64_t, RunRow> runs;  // ended attempts by fence
+  std::map<int64_t, OutputRow> outputs;
+  std::vector<EventRow> events;
+  std::map<PeriodKey, Reopened> reopened;  // the newest of each period
+  std::map<std::string, Lock> locks;
+  std::map<std::string, ModelNode> nodes;
+  std::set<std::pair<std::string, std::string>> sources;  // (source, digest) ever applied
+  std::map<std::string, std::string> current;             // source -> digest
+
+  absl::Time mark = kPast;
+  bool frozen = false;
+  std::string frozen_why;
+  absl::Time raw_seen, steady_from;
+  absl::Time return_last = kPast, return_due = kNever;
+  absl::Duration return_wait;
+
+  absl::Time Raw() const;  // whole microseconds
+  absl::Time Now() const { return std::max(Raw(), mark); }
+  bool Frozen() const;
+  int64_t NextFence();
+  ModelJob* FindJob(absl::string_view name);  // nullptr: none, or deleted
+  ModelRow* FindRow(const PeriodKey& key);
+  bool OwnedBy(const ModelRow& row, const Ticket& ticket) const;
+  std::string RefusalOf(const ModelRow* row, const Ticket& ticket) const;
+  void EndAttempt(ModelRow& row, const Ending& ending);
+  void WriteRun(const ModelRow& row, const Ending& ending);
+  Ending TakenBack(const ModelRow& row) const;
+  void Wake(const std::string& job, absl::CivilDay day, const std::string& lock_key, bool done);
+  void AddEvent(EventRow event);
+  void TakeBackHeld(absl::string_view job);
+  bool WritePlan(const PlanWrite& write, const NodeId* hold_by, absl::Duration ahead, int* room,
+                 std::vector<HeldRow>* held);
+  void SettleClock(const Act& act);
+};
+
+std::unique_ptr<Store> NewStore(std::shared_ptr<State> state);
+std::unique_ptr<ActStore> NewActs(std::shared_ptr<State> state);
+
+}  // namespace matins::model
+
+#endif  // MATINS_STORE_MODEL_STATE_H_
