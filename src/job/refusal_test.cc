@@ -1,4 +1,5 @@
 // Each word that a job file may get wrong: where it is told, why, and how it is mended.
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct Refusal {
   std::string what;
   std::string mend;
 };
+
+void PrintTo(const Refusal& refusal, std::ostream* out) { *out << refusal.text; }
 
 std::vector<std::string> ProblemsOf(const std::string& text) {
   MemoryFiles files({{"m.yaml", text}, {"bad.txt", "2026-13-01 off\n"}});
