@@ -21,6 +21,17 @@ absl::Time FailedAt(const PeriodRow& row) {
   return row.finished_at != absl::InfinitePast() ? row.finished_at : row.changed_at;
 }
 
+// How long after a fire a period can be on time at most, by any version: each judges its own.
+absl::Duration LongestOnTime(const Fires& fires) {
+  absl::Duration longest = absl::ZeroDuration();
+  for (int i = 0; i < fires.size(); ++i) {
+    const Job& job = fires.job(i).job;
+    const absl::Time until = OnTimeUntil(job, absl::UnixEpoch() + job.spread);
+    longest = std::max(longest, until - absl::UnixEpoch());
+  }
+  return longest;
+}
+
 }  // namespace
 
 bool IsGap(const PeriodRow& row) {
@@ -44,10 +55,9 @@ RowJudge::RowJudge(const PlanInput& input, const Fires& fires, bool triggered)
     : now_(input.now), fires_(fires), triggered_(triggered) {
   std::optional<DatedFire> fire = fires.Previous(now_ + absl::Nanoseconds(1));
   if (fire) newest_fire_ = fire->fire.at;
-  for (int i = 0; fire && i < kMostRecent; ++i) {
-    const ResolvedJob& job = fires.job(fire->version);
-    const absl::Time not_before = fire->fire.at + job.job.spread;
-    if (job.job.period == PeriodKind::kFire || now_ > OnTimeUntil(job.job, not_before)) break;
+  const absl::Duration reach = LongestOnTime(fires);
+  for (int i = 0; fire && i < kMostRecent && now_ <= fire->fire.at + reach; ++i) {
+    if (fires.job(fire->version).job.period == PeriodKind::kFire) break;
     const absl::StatusOr<Period> period = PeriodAt(fires, fire->fire, fire->version, std::nullopt);
     if (!period.ok()) break;
     recent_.try_emplace(period->key, fire->fire.at);
