@@ -125,6 +125,18 @@ TEST(MissingHour, LeftOutDayMakesNoFireGood) {
             "2011-12-29T19:00:00Z 2011-12-30T19:00:00Z");
 }
 
+TEST(MissingHour, StepFromZeroIsAnIntervalExceptInFiveFields) {
+  EXPECT_FALSE(Parsed("0/30 2 * * *").is_interval());
+  EXPECT_TRUE(Parsed("0 0/30 2 * * *").is_interval());
+  EXPECT_TRUE(Parsed("0 0/30 2 * * ?").is_interval());
+  EXPECT_TRUE(Parsed("*-*-* 2:00/30").is_interval());
+  EXPECT_FALSE(Parsed("0 5/30 2 * * *").is_interval());
+  EXPECT_FALSE(Parsed("0,15,30,45 0-23 * * *").is_interval());
+  EXPECT_TRUE(Parsed("@hourly").is_interval());
+  EXPECT_EQ(Next(Parsed("0/30 2 * * *", "America/New_York"), "2026-03-07T12:00:00Z"),
+            "2026-03-08T07:00:00Z");
+}
+
 TEST(MissingHour, OtherRulesCanBeChosen) {
   const char* from = "2026-03-07T12:00:00Z";
   EXPECT_EQ(
