@@ -1,0 +1,357 @@
+// What people do: definitions, acts with who and why, deletion of rows, other programs' rows.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "conformance/kit.h"
+#include "gmock/gmock.h"
+
+namespace matins::conformance {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+
+class Acts : public Conformance {
+ protected:
+  ApplyRequest File(const std::vector<Job>& jobs, const std::string& digest) {
+    ApplyRequest request;
+    for (const Job& job : jobs) {
+      request.jobs.push_back(
+          {job, absl::StrCat("{\"name\":\"", job.name, "\",\"priority\":", job.priority, "}")});
+    }
+    request.source = "matins.yaml";
+    request.digest = digest;
+    request.act = {"cli:alice", "a change"};
+    return request;
+  }
+  void DoneDay(const Job& job, int day) {
+    ASSERT_OK(PlanDays(store(), job, {day}).status());
+    auto claim = Claimed(store(), KeyOf(job.name, day));
+    ASSERT_OK(claim.status());
+    ASSERT_OK(Done(store(), TicketOf(*claim)).status());
+  }
+};
+
+TEST_F(Acts, AFileIsAppliedByDigestAndAnOldOneOnlyWithForce) {
+  Job job = PlainJob("a");
+  ASSERT_OK_AND_ASSIGN(ApplyAnswer answer, acts().Apply(File({job}, "one")));
+  EXPECT_THAT(answer.added, ElementsAre("a"));
+  ASSERT_OK_AND_ASSIGN(answer, acts().Apply(File({job}, "one")));
+  EXPECT_THAT(answer.unchanged, ElementsAre("a"));
+  job.priority = 2;
+  ASSERT_OK_AND_ASSIGN(answer, acts().Apply(File({job}, "two")));
+  EXPECT_THAT(answer.changed, ElementsAre("a"));
+  job.priority = 0;
+  EXPECT_EQ(acts().Apply(File({job}, "one")).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  ASSERT_OK_AND_ASSIGN(std::vector<JobRow> jobs, acts().ReadJobs("a"));
+  EXPECT_EQ(jobs.at(0).version, 2) << "a refused file changes nothing";
+  ApplyRequest forced = File({job}, "one");
+  forced.force = true;
+  ASSERT_OK(acts().Apply(forced).status());
+  ASSERT_OK_AND_ASSIGN(jobs, acts().ReadJobs("a"));
+  EXPECT_EQ(jobs.at(0).version, 3);
+}
+
+TEST_F(Acts, JobsMissingFromTheFileGoOnlyWithPrune) {
+  ASSERT_OK(acts().Apply(File({PlainJob("a"), PlainJob("b")}, "one")).status());
+  ASSERT_OK_AND_ASSIGN(ApplyAnswer answer, acts().Apply(File({PlainJob("a")}, "two")));
+  EXPECT_THAT(answer.missing, ElementsAre("b"));
+  ApplyRequest prune = File({PlainJob("a")}, "three");
+  prune.prune = true;
+  ASSERT_OK_AND_ASSIGN(answer, acts().Apply(prune));
+  EXPECT_THAT(answer.pruned, ElementsAre("b"));
+  ASSERT_OK_AND_ASSIGN(const std::vector<JobRow> jobs, acts().ReadJobs(""));
+  EXPECT_EQ(jobs.size(), 1u);
+}
+
+TEST_F(Acts, AChangeWithdrawsWhatWasPlannedAheadAndForgetsNoGap) {
+  Job job = PlainJob("a");
+  ASSERT_OK(acts().Apply(File({job}, "one")).status());
+  ASSERT_OK(PlanDays(store(), job, {0, 1}).status());
+  world().SetClock(At(10));
+  job.priority = 7;
+  ASSERT_OK(acts().Apply(File({job}, "two")).status());
+  ASSERT_OK(RowOf(acts(), KeyOf("a", 0)).status());
+  EXPECT_EQ(RowOf(acts(), KeyOf("a", 1)).status().code(), absl::StatusCode::kNotFound);
+  ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "a"));
+  EXPECT_EQ(state.cursor, At(10));
+  EXPECT_FALSE(state.gap_from.has_value());
+  ASSERT_EQ(state.versions.size(), 1u) << "the newest in force at the cursor";
+  EXPECT_EQ(state.versions[0].from, At(10));
+  ASSERT_OK(PlanDays(store(), job, {1}).status());
+  ASSERT_OK_AND_ASSIGN(const PeriodRow row, RowOf(acts(), KeyOf("a", 1)));
+  EXPECT_EQ(row.generation, 1);
+}
+
+TEST_F(Acts, ASuspensionIsKeptWithWhoAndWhy) {
+  ASSERT_OK(ApplyJobs(acts(), {PlainJob("a")}));
+  ASSERT_OK(acts().Suspend("a", {"cli:alice", "year end"}));
+  EXPECT_EQ(acts().Suspend("a", {"cli:bob", "again"}).code(),
+            absl::StatusCode::kFailedPrecondition);
+  ASSERT_OK_AND_ASSIGN(std::vector<JobRow> jobs, acts().ReadJobs("a"));
+  ASSERT_TRUE(jobs.at(0).suspension.has_value());
+  EXPECT_EQ(jobs[0].suspension->by, "cli:alice");
+  EXPECT_EQ(jobs[0].suspension->why, "year end");
+  ASSERT_OK(acts().Resume("a", std::nullopt, {"cli:alice", "over"}));
+  EXPECT_EQ(acts().Resume("a", std::nullopt, {"cli:alice", "over"}).code(),
+            absl::StatusCode::kFailedPrecondition);
+  ASSERT_OK_AND_ASSIGN(const std::vector<EventRow> events, acts().ReadEvents("a", 10));
+  EXPECT_THAT(events, Contains(AllOf(Field(&EventRow::kind, "suspended"),
+                                     Field(&EventRow::why, "year end"))));
+  EXPECT_THAT(events, Contains(Field(&EventRow::kind, "resumed")));
+  EXPECT_EQ(acts().Suspend("nobody", {"cli:alice", ""}).code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(Acts, ResumingMaySkipWhatWasMissedInTheSameStep) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(PlanDays(store(), job, {0}).status());
+  ASSERT_OK(acts().Suspend("a", {"cli:alice", "year end"}));
+  ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "a"));
+  PlanWrite skip;
+  skip.job = "a";
+  skip.expected_revision = state.revision - 1;
+  skip.cursor = state.cursor;
+  Intent intent = DayIntent(job, 0);
+  intent.kind = Intent::Kind::kSkip;
+  intent.skip_reason = reason::kSuspended;
+  intent.by = "cli:alice";
+  skip.intents = {intent};
+  EXPECT_EQ(acts().Resume("a", skip, {"cli:alice", "over"}).code(), absl::StatusCode::kAborted);
+  ASSERT_OK_AND_ASSIGN(PeriodRow row, RowOf(acts(), KeyOf("a", 0)));
+  EXPECT_EQ(StateText(row), "PLANNED") << "nothing half done";
+  skip.expected_revision = state.revision;
+  ASSERT_OK(acts().Resume("a", skip, {"cli:alice", "over"}));
+  ASSERT_OK_AND_ASSIGN(row, RowOf(acts(), KeyOf("a", 0)));
+  EXPECT_EQ(StateText(row), "SKIPPED(suspended)");
+  EXPECT_EQ(row.by, "cli:alice");
+}
+
+TEST_F(Acts, ARenamedJobKeepsItsIdentityAndItsRows) {
+  const Job job = PlainJob("old");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  DoneDay(job, 0);
+  ASSERT_OK_AND_ASSIGN(const JobState before, ReadState(store(), "old"));
+  world().SetClock(At(100));
+  ASSERT_OK(acts().Rename("old", "new", {"cli:alice", "clearer"}));
+  ASSERT_OK_AND_ASSIGN(const JobState after, ReadState(store(), "new"));
+  EXPECT_EQ(after.first_sight, before.first_sight);
+  EXPECT_EQ(ReadState(store(), "old").status().code(), absl::StatusCode::kNotFound);
+  ASSERT_OK_AND_ASSIGN(const PeriodRow row, RowOf(acts(), KeyOf("new", 0)));
+  EXPECT_EQ(StateText(row), "DONE");
+  EXPECT_EQ(acts().Rename("nobody", "x", {"", ""}).code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(Acts, ADeletedJobStartsNothingAndKeepsItsHistory) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  world().SetClock(DueOf(1));
+  ASSERT_OK(PlanDays(store(), job, {0, 1}).status());
+  ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf("a", 0)));
+  const absl::Status refused = acts().Delete("a", false, {"cli:alice", "not needed"});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_OK(acts().Delete("a", true, {"cli:alice", "not needed"}));
+  ASSERT_OK_AND_ASSIGN(const std::string why, Done(store(), TicketOf(claim)));
+  EXPECT_EQ(why, "") << "what runs may end";
+  ASSERT_OK_AND_ASSIGN(const StartAnswer start, StartOne(store(), KeyOf("a", 1)));
+  EXPECT_EQ(start.result, StartResult::kTaken);
+  ASSERT_OK(RowOf(acts(), KeyOf("a", 0)).status());
+}
+
+TEST_F(Acts, ReopeningSaysWhoRunsItOrWhyNot) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(PlanDays(store(), job, {0}).status());
+  EXPECT_EQ(acts().Reopen(KeyOf("a", 0), "", {"cli:a", "x"}).code(),
+            absl::StatusCode::kFailedPrecondition);
+  ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf("a", 0), "node-7"));
+  const absl::Status running = acts().Reopen(KeyOf("a", 0), "", {"cli:a", "x"});
+  EXPECT_EQ(running.code(), absl::StatusCode::kFailedPrecondition);
+  if (TheBackend().name() != "model") {
+    EXPECT_THAT(std::string(running.message()), HasSubstr("node-7"));
+  }
+  ASSERT_OK(Done(store(), TicketOf(claim)).status());
+  ASSERT_OK(acts().Reopen(KeyOf("a", 0), "{\"k\":1}", {"cli:a", "wrong rates"}));
+  ASSERT_OK_AND_ASSIGN(const Claim again, Claimed(store(), KeyOf("a", 0)));
+  EXPECT_EQ(again.generation, 2);
+  EXPECT_EQ(again.params, "{\"k\":1}");
+  EXPECT_TRUE(again.manual);
+  EXPECT_GT(again.fence, claim.fence);
+  EXPECT_EQ(acts().Reopen(KeyOf("a", 5), "", {"cli:a", "x"}).code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(Acts, SkippingIsAllOrNothing) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  DoneDay(job, 0);
+  ASSERT_OK(PlanDays(store(), job, {1}).status());
+  const std::vector<PeriodKey> both = {KeyOf("a", 1), KeyOf("a", 0)};
+  EXPECT_EQ(acts().Skip(both, {"cli:a", "x"}).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_OK_AND_ASSIGN(const PeriodRow row, RowOf(acts(), KeyOf("a", 1)));
+  EXPECT_EQ(StateText(row), "PLANNED");
+}
+
+TEST_F(Acts, APersonsTriggerIsPending) {
+  ASSERT_OK(ApplyJobs(acts(), {PlainJob("a")}));
+  ASSERT_OK_AND_ASSIGN(const JobState before, ReadState(store(), "a"));
+  ASSERT_OK(acts().TriggerNow("a", {"cli:a", "now"}));
+  ASSERT_OK_AND_ASSIGN(const JobState after, ReadState(store(), "a"));
+  EXPECT_EQ(after.pending, Trigger::kPerson);
+  EXPECT_GT(after.revision, before.revision);
+  ASSERT_OK_AND_ASSIGN(const DueJobs due, store().ReadDue({}));
+  EXPECT_EQ(due.jobs.size(), 1u);
+}
+
+TEST_F(Acts, APlanOfAnOldRevisionIsNotWritten) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "a"));
+  ASSERT_OK(acts().TriggerNow("a", {"cli:a", "now"}));
+  PlanRequest request;
+  request.writes.resize(1);
+  request.writes[0].job = "a";
+  request.writes[0].expected_revision = state.revision;
+  request.writes[0].intents = {DayIntent(job, 0)};
+  ASSERT_OK_AND_ASSIGN(const PlanAnswers answers, store().Plan(request));
+  EXPECT_FALSE(answers.jobs.at(0).written);
+  EXPECT_FALSE(RowOf(acts(), KeyOf("a", 0)).ok());
+}
+
+TEST_F(Acts, WhatIsPlannedForNowIsHeldByTheSameWrite) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "a"));
+  PlanRequest request;
+  request.writes.resize(1);
+  request.writes[0].job = "a";
+  request.writes[0].expected_revision = state.revision;
+  request.writes[0].intents = {DayIntent(job, 0), DayIntent(job, 1)};
+  request.hold_by.name = "n1";
+  request.hold_at_most = 5;
+  ASSERT_OK_AND_ASSIGN(const PlanAnswers answers, store().Plan(request));
+  ASSERT_EQ(answers.jobs.at(0).held.size(), 1u);
+  EXPECT_EQ(answers.jobs[0].held[0].key, KeyOf("a", 0));
+  ASSERT_OK_AND_ASSIGN(const PeriodRow row, RowOf(acts(), KeyOf("a", 0)));
+  EXPECT_EQ(row.held_by, "n1");
+  EXPECT_EQ(row.held_until, At(2));
+}
+
+TEST_F(Acts, RowsOfOtherProgramsCountAndAreNeverPlannedOver) {
+  MATINS_NEEDS(Capability::kForeign);
+  const Job job = StrictJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(world().InsertForeignRow("a", "2026-10-01", "DONE"));
+  ASSERT_OK(PlanDays(store(), job, {0}).status());
+  ASSERT_OK_AND_ASSIGN(const PeriodRow row, RowOf(acts(), KeyOf("a", 0)));
+  EXPECT_EQ(StateText(row), "DONE");
+  ASSERT_OK(world().InsertForeignRow("a", "2026-10-02", "RUNNING"));
+  world().SetClock(DueOf(2));
+  ASSERT_OK(PlanDays(store(), job, {2}).status());
+  ASSERT_OK_AND_ASSIGN(const StartAnswer start, StartOne(store(), KeyOf("a", 2)));
+  EXPECT_EQ(start.result, StartResult::kBlocked) << "an older day that somebody else runs";
+}
+
+TEST_F(Acts, ARunningRowWithoutALeaseGoesStale) {
+  MATINS_NEEDS(Capability::kForeign);
+  Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(world().InsertForeignRow("a", "2026-10-01", "RUNNING"));
+  // Other programs' rows are dated by the machine's own clock.
+  world().SetClock(absl::Now() + absl::Hours(1));
+  ASSERT_OK_AND_ASSIGN(std::vector<StaleRun> stale, store().ReadStale(10));
+  EXPECT_TRUE(stale.empty());
+  world().SetClock(absl::Now() + absl::Hours(3));
+  ASSERT_OK_AND_ASSIGN(stale, store().ReadStale(10));
+  ASSERT_EQ(stale.size(), 1u);
+  EXPECT_TRUE(stale[0].without_lease);
+  const Ticket ticket{stale[0].row.key, stale[0].row.generation, stale[0].row.fence,
+                      stale[0].row.nonce};
+  ASSERT_OK_AND_ASSIGN(const bool taken,
+                       ReapOne(store(), ticket, Outcome::Kind::kFailed, reason::kStale));
+  EXPECT_TRUE(taken);
+  ASSERT_OK_AND_ASSIGN(const PeriodRow row, RowOf(acts(), KeyOf("a", 0)));
+  EXPECT_EQ(StateText(row), "FAILED(stale)");
+}
+
+TEST_F(Acts, DeletingBelowTheFloorReopensNothing) {
+  Job job = PlainJob("a");
+  job.backfill.max_periods = 3;
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  DoneDay(job, 0);
+  const absl::Time later = T0() + absl::Hours(24 * 91);
+  world().SetClock(later);
+  Intent recent = DayIntent(job, 1);
+  recent.due = recent.not_before = later - absl::Hours(1);
+  ASSERT_OK(PlanIntents(store(), "a", {recent}).status());
+  ASSERT_OK_AND_ASSIGN(const int64_t gone, store().Purge(100));
+  EXPECT_EQ(gone, 1) << "the row below the floor";
+  EXPECT_FALSE(RowOf(acts(), KeyOf("a", 0)).ok());
+  ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "a"));
+  EXPECT_FALSE(state.gap_from.has_value());
+  EXPECT_GE(state.floor, DueOf(0));
+  ASSERT_OK_AND_ASSIGN(const int64_t more, store().Purge(100));
+  EXPECT_EQ(more, 0);
+}
+
+TEST_F(Acts, TheFloorNeverPassesAnOpenPeriod) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(PlanDays(store(), job, {0}).status());
+  DoneDay(job, 1 - 1);
+  ASSERT_OK(PlanDays(store(), job, {1}).status());
+  world().SetClock(T0() + absl::Hours(24 * 400));
+  ASSERT_OK(store().Purge(100).status());
+  ASSERT_OK_AND_ASSIGN(const PeriodRow open, RowOf(acts(), KeyOf("a", 1)));
+  EXPECT_EQ(StateText(open), "PLANNED");
+}
+
+TEST_F(Acts, HistoryKeepsWhatTheJobSays) {
+  Job job = PlainJob("a");
+  job.history_succeeded = 2;
+  job.history_failed = 1;
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  world().SetClock(DueOf(10));
+  for (int day = 0; day < 4; ++day) DoneDay(job, day);
+  ASSERT_OK_AND_ASSIGN(const int64_t gone, store().Purge(100));
+  EXPECT_EQ(gone, 2);
+  RunFilter filter;
+  filter.job = "a";
+  ASSERT_OK_AND_ASSIGN(const std::vector<RunRow> runs, acts().ReadRuns(filter));
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].key, KeyOf("a", 3));
+  ASSERT_OK_AND_ASSIGN(const std::vector<JobRow> jobs, acts().ReadJobs("a"));
+  EXPECT_EQ(jobs.at(0).last_success, DueOf(10));
+}
+
+TEST_F(Acts, TheFullJournalHasEachChangeOnceWithoutAHole) {
+  MATINS_NEEDS(Capability::kJournal);
+  const Job job = PlainJob("a");
+  ASSERT_OK(acts().SetJournal(true));
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(PlanDays(store(), job, {0}).status());
+  ASSERT_OK_AND_ASSIGN(const Claim first, Claimed(store(), KeyOf("a", 0)));
+  ASSERT_OK(ExtendOne(store(), TicketOf(first), absl::Seconds(30)).status());
+  world().SetClock(At(31));
+  ASSERT_OK(ReapOne(store(), TicketOf(first)).status());
+  ASSERT_OK_AND_ASSIGN(const Claim second, Claimed(store(), KeyOf("a", 0)));
+  const CheckpointRequest checkpoint{TicketOf(second), 1, "x"};
+  ASSERT_OK(store().Checkpoint({&checkpoint, 1}).status());
+  ASSERT_OK(Done(store(), TicketOf(second)).status());
+  ASSERT_OK_AND_ASSIGN(
+      const SqlRows rows,
+      world().Query("SELECT ver, op, status FROM job_journal ORDER BY generation, ver"));
+  EXPECT_THAT(rows,
+              ElementsAre(ElementsAre("1", "plan", "PLANNED"), ElementsAre("2", "claim", "RUNNING"),
+                          ElementsAre("3", "hb", "RUNNING"), ElementsAre("4", "reclaim", "PLANNED"),
+                          ElementsAre("5", "claim", "RUNNING"), ElementsAre("6", "ckpt", "RUNNING"),
+                          ElementsAre("7", "commit", "DONE")));
+}
+
+}  // namespace
+}  // namespace matins::conformance

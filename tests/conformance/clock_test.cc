@@ -1,0 +1,159 @@
+// The store's clock: never back, steps noticed, frozen and settled (I8); and nodes.
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "conformance/kit.h"
+#include "gmock/gmock.h"
+
+namespace matins::conformance {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Clock : public Conformance {
+ protected:
+  // `boot` goes with the store's clock unless it is said otherwise.
+  TickAnswer TickAt(double seconds, double boot, const std::string& node = "n1") {
+    world().SetClock(At(seconds));
+    TickRequest request;
+    request.node.name = node;
+    request.boot = absl::Seconds(1000 + boot);
+    request.wall = At(seconds + 7);
+    auto answer = store().Tick(request);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer.value_or(TickAnswer{});
+  }
+  TickAnswer TickAt(double seconds) { return TickAt(seconds, seconds); }
+};
+
+TEST_F(Clock, NeverGoesBackAndASmallStepIsAbsorbed) {
+  TickAt(100);
+  const TickAnswer answer = TickAt(98.5);
+  EXPECT_FALSE(answer.frozen);
+  EXPECT_EQ(answer.now, At(100));
+}
+
+TEST_F(Clock, AStepBackFreezesAtOnceAndRevivesNothing) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(PlanDays(store(), job, {0, 1}).status());
+  TickAt(0);
+  ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf("a", 0)));
+  TickAt(40);
+  world().SetClock(At(10));  // the lease would be alive again
+  ASSERT_OK_AND_ASSIGN(const ExtendAnswer extend,
+                       ExtendOne(store(), TicketOf(claim), absl::Seconds(30)));
+  EXPECT_EQ(extend.refusal.why, "lease");
+  ASSERT_OK_AND_ASSIGN(const bool reaped, ReapOne(store(), TicketOf(claim)));
+  EXPECT_FALSE(reaped) << "reclaim is frozen";
+  ASSERT_OK_AND_ASSIGN(const std::vector<StaleRun> stale, store().ReadStale(10));
+  EXPECT_TRUE(stale.empty());
+  ASSERT_OK_AND_ASSIGN(const StartAnswer start, StartOne(store(), KeyOf("a", 1)));
+  EXPECT_EQ(start.result, StartResult::kFrozen);
+  ASSERT_OK_AND_ASSIGN(const bool written, PlanDays(store(), job, {2}));
+  EXPECT_FALSE(written) << "planning is frozen";
+  const TickAnswer answer = TickAt(11, 41);
+  EXPECT_TRUE(answer.frozen);
+  EXPECT_THAT(answer.frozen_why, HasSubstr("back"));
+  ASSERT_OK_AND_ASSIGN(const StoreStatus status, acts().ReadStatus());
+  EXPECT_TRUE(status.frozen);
+}
+
+TEST_F(Clock, ASteadyClockSettlesByItselfAndBurnsWhatWasAlive) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  world().SetClock(At(10'000));
+  ASSERT_OK(PlanDays(store(), job, {0}).status());
+  TickAt(10'000);
+  ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf("a", 0)));
+  EXPECT_TRUE(TickAt(5'000, 10'001).frozen);
+  EXPECT_TRUE(TickAt(5'299, 10'300).frozen);
+  EXPECT_TRUE(TickAt(5'100, 10'301).frozen) << "stepped again: steady from anew";
+  EXPECT_TRUE(TickAt(5'301, 10'502).frozen);
+  const TickAnswer settled = TickAt(5'400, 10'601);
+  EXPECT_FALSE(settled.frozen);
+  EXPECT_EQ(settled.now, At(5'400));
+  ASSERT_OK_AND_ASSIGN(const PeriodRow row, RowOf(acts(), KeyOf("a", 0)));
+  EXPECT_EQ(StateText(row), "PLANNED(lost)");
+  EXPECT_GT(row.fence, claim.fence);
+  ASSERT_OK_AND_ASSIGN(const std::string why, Done(store(), TicketOf(claim)));
+  EXPECT_EQ(why, "fence");
+  ASSERT_OK_AND_ASSIGN(const Claim next, Claimed(store(), KeyOf("a", 0)));
+  EXPECT_GT(next.fence, row.fence);
+}
+
+TEST_F(Clock, APersonMayAcceptItAtOnce) {
+  TickAt(10'000);
+  EXPECT_TRUE(TickAt(9'000, 10'001).frozen);
+  ASSERT_OK(acts().AcceptClock({"cli:alice", "the old time was wrong"}));
+  const TickAnswer answer = TickAt(9'001, 10'002);
+  EXPECT_FALSE(answer.frozen);
+  EXPECT_EQ(answer.now, At(9'001));
+  ASSERT_OK_AND_ASSIGN(const std::vector<EventRow> events, acts().ReadEvents("", 10));
+  ASSERT_FALSE(events.empty());
+  EXPECT_THAT(events,
+              testing::Contains(testing::AllOf(testing::Field(&EventRow::kind, "clock"),
+                                               testing::Field(&EventRow::who, "cli:alice"))));
+}
+
+TEST_F(Clock, AStepForwardIsOneOnlyWhereTheBootClockDoesNotExplainIt) {
+  TickAt(0);
+  EXPECT_FALSE(TickAt(50'000, 50'000).frozen) << "the machine slept";
+  EXPECT_FALSE(TickAt(53'000, 50'001).frozen) << "less than an hour";
+  EXPECT_TRUE(TickAt(60'000, 50'002).frozen);
+}
+
+TEST_F(Clock, ANewNodeAfterALongNightIsNoStep) {
+  TickAt(0);
+  EXPECT_FALSE(TickAt(90'000, 5, "n2").frozen);
+}
+
+TEST_F(Clock, TheFirstNodeBackIsATriggerAndTheSecondIsNone) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  EXPECT_TRUE(TickAt(0).returned);
+  EXPECT_FALSE(TickAt(5).returned);
+  EXPECT_FALSE(TickAt(6, 0, "n2").returned);
+  ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "a"));
+  EXPECT_EQ(state.pending, Trigger::kReturn);
+  TickAt(20, 14, "n2");
+  ASSERT_OK(store().Leave({"n1", {}}));
+  ASSERT_OK(store().Leave({"n2", {}}));
+  const TickAnswer back = TickAt(7'000, 0, "n3");
+  EXPECT_TRUE(back.returned);
+  EXPECT_EQ(back.live_nodes, 1);
+}
+
+TEST_F(Clock, ACrashLoopIsNoRetryStorm) {
+  int triggers = 0;
+  for (int i = 0; i < 60; ++i) {
+    const std::string node = absl::StrCat("n", i);
+    triggers += TickAt(i * 5, 0, node).returned;
+    ASSERT_OK(store().Leave({node, {}}));
+  }
+  EXPECT_GE(triggers, 3);
+  EXPECT_LE(triggers, 5) << "five minutes of a crash loop";
+}
+
+TEST_F(Clock, NodesAreShownWithTheirOffsetAndDecideNothing) {
+  TickAt(0);
+  ASSERT_OK_AND_ASSIGN(const std::vector<NodeRow> nodes, acts().ReadNodes());
+  ASSERT_EQ(nodes.size(), 1u);
+  EXPECT_EQ(nodes[0].name, "n1");
+  EXPECT_EQ(nodes[0].clock_offset, absl::Seconds(7));
+  EXPECT_FALSE(nodes[0].left);
+}
+
+TEST_F(Clock, LeavingGivesBackWhatIsHeld) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(PlanDays(store(), job, {0}).status());
+  HoldRequest hold;
+  hold.node.name = "n1";
+  ASSERT_OK(store().Hold(hold).status());
+  ASSERT_OK(store().Leave(hold.node));
+  ASSERT_OK_AND_ASSIGN(const PeriodRow row, RowOf(acts(), KeyOf("a", 0)));
+  EXPECT_EQ(row.held_by, "");
+}
+
+}  // namespace
+}  // namespace matins::conformance
