@@ -71,16 +71,13 @@ void RunSocket::Serve(EventLoop& loop, OnAsk on_ask) {
 }
 
 void RunSocket::Accept() {
-  while (true) {
+  while (connections_.size() < kMaxConnections) {
     const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) return;
-    if (connections_.size() >= kMaxConnections) {
-      close(fd);
-      continue;
-    }
     connections_[fd].fd = fd;
     loop_->Add(fd, EPOLLIN, [this, fd](uint32_t events) { OnReady(connections_.at(fd), events); });
   }
+  loop_->Change(fd_, 0);  // who comes now waits until another goes
 }
 
 void RunSocket::OnReady(Connection& connection, uint32_t events) {
@@ -174,6 +171,7 @@ void RunSocket::Close(int fd) {
   loop_->Remove(fd);
   connections_.erase(it);
   close(fd);
+  loop_->Change(fd_, EPOLLIN);
 }
 
 }  // namespace matins

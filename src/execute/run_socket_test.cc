@@ -154,10 +154,16 @@ TEST_F(RunSocketTest, NonsenseIsRefusedAndHarmsNobody) {
   }
   EXPECT_FALSE(ParseAnswer(Receive(endless)).ok());
   close(endless);
-  std::vector<int> many;
-  for (int i = 0; i < 40; ++i) many.push_back(Connect());
-  for (int one : many) close(one);
-  std::thread client([&] { EXPECT_TRUE(AskNode(address_, {.kind = AskKind::kFence}).ok()); });
+}
+
+TEST_F(RunSocketTest, WhoComesWhenItIsFullWaits) {
+  std::vector<int> many(20);
+  for (int& fd : many) fd = Connect();
+  std::thread client([&] {
+    const auto answer = AskNode(address_, {.kind = AskKind::kFence});
+    EXPECT_TRUE(answer.ok()) << answer.status();
+  });
+  for (int fd : many) close(fd);
   runner_->Reply(1, runner_.AwaitOf<RunAsked>(1).ask, {.text = "1"});
   client.join();
 }
