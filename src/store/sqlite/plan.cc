@@ -33,10 +33,13 @@ void ReadRows(Connection& db, JobState* state) {
       absl::StrCat("SELECT ", kRowColumns,
                    " FROM job_watermark WHERE job_name = ? AND status IN ('PLANNED', 'RUNNING', "
                    "'FAILED') AND NOT held");
-  static const std::string kSinceGap = absl::StrCat(
+  static const std::string kSettledSinceGap = absl::StrCat(
       "SELECT ", kRowColumns,
-      " FROM job_watermark WHERE job_name = ?1 AND (status IN ('DONE', 'SKIPPED') OR held) AND "
-      "due_at >= ?2");
+      " FROM job_watermark WHERE job_name = ?1 AND status IN ('DONE', 'SKIPPED') AND due_at >= ?2");
+  static const std::string kHeldSinceGap = absl::StrCat(
+      "SELECT ", kRowColumns,
+      " FROM job_watermark WHERE job_name = ?1 AND status IN ('PLANNED', 'RUNNING', 'FAILED') AND "
+      "held AND due_at >= ?2");
   // Rows of other programs have no due instant; their day stands for it.
   static const std::string kForeignSinceGap = absl::StrCat(
       "SELECT ", kRowColumns,
@@ -47,7 +50,8 @@ void ReadRows(Connection& db, JobState* state) {
   };
   read(db.Sql(kOpen, state->job));
   if (state->gap_from) {
-    read(db.Sql(kSinceGap, state->job, *state->gap_from));
+    read(db.Sql(kSettledSinceGap, state->job, *state->gap_from));
+    read(db.Sql(kHeldSinceGap, state->job, *state->gap_from));
     read(db.Sql(kForeignSinceGap, state->job, *state->gap_from));
   }
   std::sort(state->rows.begin(), state->rows.end(), [](const PeriodRow& a, const PeriodRow& b) {

@@ -22,7 +22,7 @@ void MoveFloors(Connection& db, absl::Time now) {
         "9223372036854775807)) AS new_floor FROM job WHERE NOT deleted AND keep_for IS NOT NULL "
         "AND cursor IS NOT NULL) WHERE name = of_job AND new_floor > coalesce(floor, "
         "-9223372036854775807) AND EXISTS (SELECT 1 FROM job_watermark WHERE job_name = of_job "
-        "AND due_at <= new_floor)",
+        "AND status IN ('DONE', 'SKIPPED') AND due_at <= new_floor)",
         now)
       .Run();
 }
@@ -30,17 +30,20 @@ void MoveFloors(Connection& db, absl::Time now) {
 int64_t DropRows(Connection& db, const std::string& job, int64_t limit) {
   for (const char* sql :
        {"DELETE FROM job_checkpoint WHERE job_name = ?1 AND period IN (SELECT period FROM "
-        "job_watermark WHERE job_name = ?1 AND due_at <= (SELECT floor FROM job WHERE name = ?1) "
+        "job_watermark WHERE job_name = ?1 AND status IN ('DONE', 'SKIPPED') AND due_at <= (SELECT "
+        "floor FROM job WHERE name = ?1) "
         "ORDER BY due_at LIMIT ?2)",
         "DELETE FROM job_journal WHERE job_name = ?1 AND period IN (SELECT period FROM "
-        "job_watermark WHERE job_name = ?1 AND due_at <= (SELECT floor FROM job WHERE name = ?1) "
+        "job_watermark WHERE job_name = ?1 AND status IN ('DONE', 'SKIPPED') AND due_at <= (SELECT "
+        "floor FROM job WHERE name = ?1) "
         "ORDER BY due_at LIMIT ?2)"}) {
     db.Sql(sql, job, limit).Run();
   }
   return db
       .Sql(
           "DELETE FROM job_watermark WHERE rowid IN (SELECT rowid FROM job_watermark WHERE "
-          "job_name = ?1 AND due_at <= (SELECT floor FROM job WHERE name = ?1) ORDER BY due_at "
+          "job_name = ?1 AND status IN ('DONE', 'SKIPPED') AND due_at <= (SELECT floor FROM job "
+          "WHERE name = ?1) ORDER BY due_at "
           "LIMIT ?2)",
           job, limit)
       .Run();

@@ -140,7 +140,8 @@ CREATE INDEX job_watermark_waits ON job_watermark (lock_key, due_at)
 CREATE INDEX job_watermark_held ON job_watermark (held_by)
   WHERE status = 'PLANNED' AND held_by <> '';
 CREATE INDEX job_watermark_day ON job_watermark (job_name, biz_date);
-CREATE INDEX job_watermark_all ON job_watermark (job_name, due_at);
+CREATE INDEX job_watermark_settled ON job_watermark (job_name, due_at)
+  WHERE status IN ('DONE', 'SKIPPED');
 CREATE INDEX job_look ON job (next_look) WHERE NOT deleted;
 CREATE INDEX job_after_by ON job_after (after_job);
 CREATE INDEX job_span_by_job ON job_span (job, from_at);
