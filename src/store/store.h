@@ -146,9 +146,9 @@ struct StartAnswers {
 struct Refusal {
   // Empty: accepted. "fence": not the current fence and nonce, or not running. "lease": the lease
   // had ended. "deadline": run_until has passed. "checkpoint": not greater than the last. "gone":
-  // the row was deleted. "no_commit": kDoneByJob, but the job has not written DONE. "done": a beat or
-  // checkpoint after the job itself wrote DONE under this very fence: nothing is left to own, and
-  // nothing is wrong.
+  // the row was deleted. "no_commit": kDoneByJob, but the job has not written DONE. "done": a beat
+  // or checkpoint after the job itself wrote DONE under this very fence: nothing is left to own,
+  // and nothing is wrong.
   std::string why;
   bool accepted() const { return why.empty(); }
 };
