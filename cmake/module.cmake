@@ -33,6 +33,14 @@ function(matins_needs_postgres test)
   set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT MATINS_TEST_POSTGRES=${MATINS_TEST_POSTGRES})
 endfunction()
 
+# What `./dev fuzz` and `./dev bench` build, and nothing else with it.
+function(matins_program name)
+  if(NOT TARGET programs)
+    add_custom_target(programs)
+  endif()
+  add_dependencies(programs ${name})
+endfunction()
+
 # matins_fuzz(NAME SOURCES ... DEPS ...): one fuzz target. Under the fuzz preset it is a libFuzzer
 # program that `./dev fuzz` runs, with what lies in fuzz/corpus/NAME to begin with; in every build
 # with tests that corpus is run through it once, so that what was found stays found.
@@ -42,6 +50,7 @@ function(matins_fuzz name)
     add_executable(${name} ${ARG_SOURCES})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/programs)
+    matins_program(${name})
   else()
     add_executable(${name} ${ARG_SOURCES} ${CMAKE_SOURCE_DIR}/fuzz/replay.cc)
     add_test(NAME ${name} COMMAND ${name} ${CMAKE_SOURCE_DIR}/fuzz/corpus/${name})
@@ -56,4 +65,5 @@ function(matins_bench name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE matins_options ${ARG_DEPS} benchmark::benchmark benchmark::benchmark_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/programs)
+  matins_program(${name})
 endfunction()

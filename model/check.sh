@@ -14,10 +14,13 @@ trap 'rm -rf "$work"' EXIT
 cp "$folder/$model.pml" "$work/model.pml"
 cd "$work"
 
-compile=(-O1 -w -DSAFETY) run=(-m400000 -c1)
+# The compiler takes longer than most searches.
+compile=(-O0 -w -DSAFETY) run=(-m400000 -c1)
 for definition in "$@"; do
-  # Liveness: acceptance cycles under weak fairness.
-  [ "$definition" != -DLIVE ] || { compile=(-O1 -w -DNFAIR=6) run=(-a -f -m400000); }
+  case $definition in
+    -DLIVE) compile=(-O0 -w -DNFAIR=6) run=(-a -f -m400000) ;; # acceptance cycles under weak fairness
+    -DW=3) compile[0]=-O1 ;;
+  esac
 done
 
 spin -a "$@" model.pml >generate.log 2>&1 || { cat generate.log; exit 2; }
