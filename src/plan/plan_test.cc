@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "base/fault.h"
 #include "plan/world_test_support.h"
 
@@ -126,6 +129,51 @@ TEST(Plan, MoreThanAHundredSkippedInARowAreOneSpan) {
   EXPECT_EQ(write.spans[0].to, At("2026-11-29T12:29:00Z"));
   EXPECT_EQ(write.spans[0].reason, "missed");
   EXPECT_THAT(write.intents, SizeIs(1));
+}
+
+// Five hours DONE; then all rows but one are deleted, and the deadline of all has passed.
+World WithOneRowLeft(bool held) {
+  World world = Minutely(Misfire::kSkip);
+  for (absl::Time at = At("2026-11-29T10:01:00Z"); at < At("2026-11-29T15:00:00Z");
+       at += absl::Minutes(1)) {
+    world.PlanUntil(at);
+  }
+  std::vector<std::string> keys;
+  for (const auto& [key, row] : world.rows) keys.push_back(key);
+  for (const std::string& key : keys) {
+    world.Done(key, At("2026-11-29T15:00:00Z"));
+    if (key != "2026-11-29T12:30:00Z") world.Delete(key);
+  }
+  if (held) world.Fail("2026-11-29T12:30:00Z", At("2026-11-29T15:00:00Z"), /*held=*/true);
+  return world;
+}
+
+TEST(Plan, NoSpanLiesOverARow) {
+  for (const bool held : {false, true}) {
+    World world = WithOneRowLeft(held);
+    const PlanWrite write = world.Plan(At("2026-11-29T16:00:30Z"));
+    ASSERT_THAT(write.spans, SizeIs(2)) << held;
+    EXPECT_EQ(write.spans[0].last_period, "2026-11-29T12:29:00Z");
+    EXPECT_EQ(write.spans[1].first_period, "2026-11-29T12:31:00Z");
+    EXPECT_TRUE(write.gaps_filled);
+    EXPECT_EQ(world.Told("2026-11-29T12:30:00Z"), held ? "FAILED" : "DONE");
+    EXPECT_THAT(world.Plan(At("2026-11-29T16:00:30Z")).intents, IsEmpty());
+  }
+}
+
+TEST(Plan, ADeletedRowIsAGapAgainAndIsJudgedLikeAnyOther) {
+  World world = Minutely(Misfire::kEach);
+  for (const char* key : {"2026-11-29T10:01:00Z", "2026-11-29T10:02:00Z", "2026-11-29T10:03:00Z"}) {
+    world.PlanUntil(At(key));
+    world.Done(key, At(key));
+  }
+  world.Delete("2026-11-29T10:02:00Z");
+  const PlanWrite write = world.Plan(At("2026-11-29T10:03:30Z"));
+  EXPECT_TRUE(write.gaps_filled);
+  ASSERT_THAT(write.intents, SizeIs(1));
+  EXPECT_EQ(world.Told("2026-11-29T10:02:00Z"), "PLANNED backfill");
+  EXPECT_EQ(world.Told("2026-11-29T10:01:00Z"), "DONE");
+  EXPECT_FALSE(world.state.gap_from.has_value());
 }
 
 TEST(Plan, FailedPeriodsGetNewAttemptsAtTheNextTriggerInOrder) {
