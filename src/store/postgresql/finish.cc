@@ -155,7 +155,8 @@ absl::StatusOr<std::vector<Refusal>> PostgresStore::Finish(
   const auto batch = [&](const std::vector<size_t>& part, Locking locking) -> absl::Status {
     MATINS_FAULT_POINT("finish.before_commit");  // crash here: the lease ends, reap takes it
     ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.Retried([&] {
-      return session_.connection.Write(FinishStatements(session_, requests, part, locking));
+      return session_.Write(FinishStatements(session_, requests, part, locking),
+                            locking == Locking::kWait, "finish.before_lock");
     }));
     MATINS_FAULT_POINT("finish.after_commit");  // crash here: it stands, and nobody was told
     woke |= rows[1].affected() > 0;

@@ -91,8 +91,9 @@ absl::StatusOr<std::vector<bool>> PostgresStore::Reap(absl::Span<const ReapReque
     const std::vector<Statement> statements = {session_.Of(ReapText(locking), {rows_json}),
                                                session_.Of(kWakeWaiting, {rows_json})};
     MATINS_FAULT_POINT("reap.before_commit");  // crash here: it is still stale, the next takes it
-    ASSIGN_OR_RETURN(const std::vector<Rows> rows,
-                     session_.Retried([&] { return session_.connection.Write(statements); }));
+    ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.Retried([&] {
+      return session_.Write(statements, locking == Locking::kWait, "reap.before_lock");
+    }));
     MATINS_FAULT_POINT("reap.after_commit");  // crash here: it is PLANNED, any node starts it
     for (int k = 0; k < rows[0].size(); ++k) {
       why[static_cast<size_t>(rows[0].Int(k, 0))] = rows[0].Text(k, 1);

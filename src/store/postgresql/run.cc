@@ -34,8 +34,9 @@ absl::StatusOr<std::vector<ExtendAnswer>> PostgresStore::Extend(
         "left join j on j.n = x.n");
     MATINS_FAULT_POINT("extend.before_commit");  // crash here: the lease ends as it stood
     const Statement statement = session_.Of(text, {json.Take()});
-    ASSIGN_OR_RETURN(const std::vector<Rows> rows,
-                     session_.Retried([&] { return session_.connection.Write({statement}); }));
+    ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.Retried([&] {
+      return session_.Write({statement}, locking == Locking::kWait, "extend.before_lock");
+    }));
     MATINS_FAULT_POINT("extend.after_commit");  // crash here: it lives a beat longer
     for (int k = 0; k < rows[0].size(); ++k) {
       ExtendAnswer& a = answers[static_cast<size_t>(rows[0].Int(k, 0))];
@@ -88,8 +89,9 @@ absl::StatusOr<std::vector<Refusal>> PostgresStore::Checkpoint(
         kUnlockedWhy, ") from x left join j on j.n = x.n");
     MATINS_FAULT_POINT("checkpoint.before_commit");  // crash here: the last accepted one stands
     const Statement statement = session_.Of(text, {json.Take()});
-    ASSIGN_OR_RETURN(const std::vector<Rows> rows,
-                     session_.Retried([&] { return session_.connection.Write({statement}); }));
+    ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.Retried([&] {
+      return session_.Write({statement}, locking == Locking::kWait, "checkpoint.before_lock");
+    }));
     MATINS_FAULT_POINT("checkpoint.after_commit");  // crash here: the next owner is offered it
     for (int k = 0; k < rows[0].size(); ++k) {
       answers[static_cast<size_t>(rows[0].Int(k, 0))].why = rows[0].Text(k, 1);

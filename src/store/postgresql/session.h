@@ -50,6 +50,11 @@ class Session {
     }
   }
 
+  // One transaction: in one round trip; or, where it may wait for a lock, with the fault point
+  // `before_lock` between its beginning and the statement that locks.
+  absl::StatusOr<std::vector<Rows>> Write(const std::vector<Statement>& statements, bool waits,
+                                          absl::string_view before_lock);
+
   // Tells those who wait in AwaitChange, at most once in 50 ms: alone, after the commit, because
   // NOTIFY takes a lock that all commits share. Its failure costs latency alone.
   void Notify();

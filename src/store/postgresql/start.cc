@@ -93,10 +93,10 @@ constexpr char kJobFacts[] = R"(
 // An older period in the way; a job in `after` that is not DONE for the day; the lock's holder.
 constexpr char kRowFacts[] = R"(
   select r.job_name, r.period,
-    case when j.strict then (select o.period || ' ' || o.status from @.job_watermark o
+    case when j.strict then (select o.period from @.job_watermark o
       where o.job_name = r.job_name and o.due_at < r.due_at
         and o.status in ('PLANNED', 'RUNNING', 'FAILED') order by o.due_at limit 1) end,
-    case when j.strict then (select o.period || ' ' || o.status from @.job_watermark o
+    case when j.strict then (select o.period from @.job_watermark o
       where o.job_name = r.job_name and o.due_at is null and o.biz_date < r.biz_date
         and o.status in ('PLANNED', 'RUNNING', 'FAILED') limit 1) end,
     (select a.after_job from @.job_after a where a.job = r.job_name and (
