@@ -17,10 +17,10 @@ using ::testing::HasSubstr;
 struct Handlers : public ::testing::Test {
   ManualClock clock{absl::UnixEpoch()};
   HandlerRunnerOptions options{.clock = &clock};
-  std::unique_ptr<Runner> runner;
   absl::Mutex mutex;
   bool woken = false;
   std::vector<RunnerEvent> events;
+  std::unique_ptr<Runner> runner;  // last, so that its threads go before what they use
 
   void Open() {
     runner = NewHandlerRunner(options);
@@ -188,6 +188,7 @@ TEST_F(Handlers, AbortTheProcessWhereTheJobSaysSo) {
   Await<RunEnded>(1);
   EXPECT_THAT(aborted, ::testing::ElementsAre(1));
   go.Notify();
+  runner.reset();
 }
 
 TEST_F(Handlers, ThatWaitForAThreadPastTheirDeadlineNeverStart) {

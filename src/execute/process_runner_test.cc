@@ -166,9 +166,10 @@ TEST(ProcessSurroundings, IgnoredSignalsAreNotInherited) {
 
 TEST(ProcessSurroundings, HasASessionOfItsOwn) {
   WatchedRunner runner;
-  runner->Start(ShellRun(1, "kill -TERM 0; echo not reached"));
+  runner->Start(ShellRun(1, "kill -KILL 0; echo not reached"));
   const RunEnded ended = runner.AwaitEnd(1);
-  EXPECT_EQ(ended.signal, SIGTERM);
+  EXPECT_EQ(ended.signal, SIGKILL);
+  EXPECT_TRUE(ended.tree_dead) << "it reached its guard";
   EXPECT_EQ(ended.output.total_bytes, 0);
 }
 
