@@ -40,7 +40,8 @@ std::string BurnAllText() {
       "where r.job_name = j.job_name and r.period = j.period) "
       "insert into @.job_run (",
       kRunColumns, ", status, reason, message) select ", kRunValues,
-      ", 'LOST', 'lost', 'the store''s clock stepped' from j l cross join c "
+      ", 'LOST', case l.verdict when 'HELD' then 'held' else 'lost' end, 'the store''s clock "
+      "stepped' from j l cross join c "
       "on conflict (fence) do nothing");
 }
 

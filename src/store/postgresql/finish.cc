@@ -70,14 +70,14 @@ std::string FinishText(Locking locking) {
                  "signal int, result text, started_at timestamptz, node text, word text, "
                  "head text, tail text, bytes bigint",
                  locking),
-      ", v as materialized (select x.n, x.kind, l.status as was, ", TicketWhy(), " as ticket_why, ",
-      // The job itself wrote DONE under this fence: a later bad exit stays DONE, with a note.
-      "l.status = 'DONE' and l.fence = x.fence and l.nonce = x.nonce and l.generation = x.gen and "
-      "(x.kind = 'done_by_job' or b.commit_by = 'job') and not exists (select from @.job_run n "
-      "where n.fence = x.fence) as noted from x join l on l.n = x.n cross join c "
-      "left join @.job b on b.name = l.job_name), "
-      "j as materialized (select v.n, v.noted, case when v.noted then '' when v.ticket_why <> '' "
-      "then v.ticket_why when v.kind = 'done_by_job' then 'no_commit' else '' end as why from v), "
+      ", v as materialized (select x.n, x.kind, l.status as was, ", TicketWhy(Asked::kFinish),
+      " as ticket_why, ",
+      // The job itself wrote DONE under this fence; its node completes the attempt's row.
+      "x.kind = 'done_by_job' and l.status = 'DONE' and l.fence = x.fence and l.nonce = x.nonce "
+      "and l.generation = x.gen as noted from x join l on l.n = x.n cross join c), "
+      "j as materialized (select v.n, v.noted, case when v.noted then '' when "
+      "v.kind = 'done_by_job' and v.ticket_why <> 'fence' then 'no_commit' else v.ticket_why end "
+      "as why from v), "
       "u as (update @.job_watermark r set "
       "status = case x.kind when 'done' then 'DONE' when 'retry' then 'PLANNED' "
       "when 'returned' then 'PLANNED' else 'FAILED' end, "
@@ -105,7 +105,10 @@ std::string FinishText(Locking locking) {
       "least(greatest(x.started_at, case when x.started_at is not null then l.claimed_at end), "
       "case when x.started_at is not null then c.now end) "
       "from x join j on j.n = x.n join l on l.n = x.n cross join c where j.why = '' "
-      "on conflict (fence) do nothing), "
+      "on conflict (fence) do update set status = excluded.status, reason = excluded.reason, "
+      "message = excluded.message, exit_code = excluded.exit_code, signal = excluded.signal, "
+      "result = excluded.result, started_at = excluded.started_at, "
+      "finished_at = excluded.finished_at), "
       "o as (insert into @.job_output as o (fence, head, tail, bytes, at) select x.fence, "
       "decode(x.head, 'hex'), decode(x.tail, 'hex'), x.bytes, c.now from x join j on j.n = x.n "
       "cross join c where j.why = '' and x.bytes > 0 on conflict (fence) do update set "
@@ -228,8 +231,9 @@ Statement BurnText(const Session& session, const FinishRequest& r) {
           "r.period = j.period) "
           "insert into @.job_run (",
           kRunColumns, ", status, reason, message) select ", kRunValues,
-          ", 'LOST', 'lost', 'the result was in doubt, and the lease had ended when it was asked "
-          "for' from j l cross join c on conflict (fence) do nothing"),
+          ", 'LOST', case l.verdict when 'HELD' then 'held' else 'lost' end, 'its end was not "
+          "known, "
+          "and it was not committed' from j l cross join c on conflict (fence) do nothing"),
       {json.Take()});
 }
 

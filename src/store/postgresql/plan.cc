@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "store/postgresql/finish.h"
 #include "store/postgresql/plan_batch.h"
 #include "store/postgresql/store.h"
 #include "store/rules.h"
@@ -287,19 +288,25 @@ void PlanBatch::AddIntent(const Intent& intent, absl::string_view node) {
     inserts_.Add("skip", intent.skip_reason).Add("by", intent.by).Add("node", node);
     return;
   }
-  updates_.Row().AddKey(intent.key);
-  updates_.Add("kind", intent.kind == Intent::Kind::kSkip        ? "skip"
-                       : intent.kind == Intent::Kind::kReattempt ? "again"
-                                                                 : "judge");
-  updates_.AddTime("not_before", intent.not_before).AddTime("start_by", intent.start_by);
-  updates_.AddBool("backfill", intent.backfill).Add("skip", intent.skip_reason);
-  updates_.Add("by", intent.by);
+  // Several intents for one row take effect in their order: a statement each.
+  const size_t round = rounds_[intent.key]++;
+  if (round == updates_.size()) updates_.emplace_back();
+  JsonRows& updates = updates_[round];
+  updates.Row().AddKey(intent.key);
+  updates.Add("kind", intent.kind == Intent::Kind::kSkip        ? "skip"
+                      : intent.kind == Intent::Kind::kReattempt ? "again"
+                                                                : "judge");
+  updates.AddTime("not_before", intent.not_before).AddTime("start_by", intent.start_by);
+  updates.AddBool("backfill", intent.backfill).Add("skip", intent.skip_reason);
+  updates.Add("by", intent.by);
+  if (intent.kind == Intent::Kind::kSkip) skipped_.Row().AddKey(intent.key);
 }
 
 std::vector<Statement> PlanBatch::Statements(const Session& session) {
   std::vector<Statement> out = {session.Of(InsertRows(), {inserts_.Take()}),
                                 session.Of(kUpdateJobs, {jobs_.Take()})};
-  if (!updates_.empty()) out.push_back(session.Of(kUpdateRows, {updates_.Take()}));
+  for (JsonRows& updates : updates_) out.push_back(session.Of(kUpdateRows, {updates.Take()}));
+  if (!skipped_.empty()) out.push_back(session.Of(kWakeWaiting, {skipped_.Take()}));
   if (!spans_.empty()) out.push_back(session.Of(kInsertSpans, {spans_.Take()}));
   if (!acts_.empty()) out.push_back(session.Of(kInsertActs, {acts_.Take()}));
   return out;

@@ -2,6 +2,7 @@
 #ifndef MATINS_STORE_POSTGRESQL_PLAN_BATCH_H_
 #define MATINS_STORE_POSTGRESQL_PLAN_BATCH_H_
 
+#include <map>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -28,7 +29,9 @@ class PlanBatch {
   void AddWrite(const PlanWrite& write);
   void AddIntent(const Intent& intent, absl::string_view node);
 
-  JsonRows inserts_, updates_, jobs_, spans_, acts_;
+  JsonRows inserts_, jobs_, spans_, acts_, skipped_;
+  std::vector<JsonRows> updates_;
+  std::map<PeriodKey, size_t> rounds_;
   int hold_left_;
 };
 

@@ -11,6 +11,7 @@ namespace matins::postgresql {
 absl::StatusOr<std::vector<ExtendAnswer>> PostgresStore::Extend(
     absl::Span<const ExtendRequest> requests) {
   std::vector<ExtendAnswer> answers(requests.size());
+  for (ExtendAnswer& a : answers) a.lease_until = absl::InfinitePast();
   std::vector<PeriodKey> keys;
   for (const ExtendRequest& r : requests) keys.push_back(r.ticket.key);
   const auto batch = [&](const std::vector<size_t>& part, Locking locking) -> absl::Status {
@@ -22,7 +23,7 @@ absl::StatusOr<std::vector<ExtendAnswer>> PostgresStore::Extend(
     // Never shorter than before, never past run_until (I5).
     const std::string text = absl::StrCat(
         LockedRows("ttl interval", locking), ", j as materialized (select x.n, x.job, x.period, ",
-        TicketWhy(/*reviving=*/true),
+        TicketWhy(Asked::kExtend),
         " as why, greatest(l.lease_until, least(c.now + x.ttl, l.run_until)) as lease, l.cancel_by,"
         " l.cancel_why from x join l on l.n = x.n cross join c), "
         "u as (update @.job_watermark r set lease_until = j.lease, ver = r.ver + 1, op = 'hb', "
@@ -74,7 +75,7 @@ absl::StatusOr<std::vector<Refusal>> PostgresStore::Checkpoint(
     }
     const std::string text = absl::StrCat(
         LockedRows("number bigint, data text", locking),
-        ", v as materialized (select x.*, l.checkpoint as last, ", TicketWhy(),
+        ", v as materialized (select x.*, l.checkpoint as last, ", TicketWhy(Asked::kCheckpoint),
         " as ticket_why from x join l on l.n = x.n cross join c), "
         "j as materialized (select v.*, case when ticket_why <> '' then ticket_why "
         "when number <= greatest(last, 0) then 'checkpoint' else '' end as why from v), "

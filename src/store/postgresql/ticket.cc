@@ -16,14 +16,21 @@ std::string LockedRows(absl::string_view columns, Locking locking) {
       "), c as materialized (select @NOW as now, count(*) as locked from l) ");
 }
 
-std::string TicketWhy(bool reviving) {
-  std::string why = "case when l.status <> 'RUNNING'";
+std::string TicketWhy(Asked asked) {
+  std::string why = "case ";
+  if (asked != Asked::kFinish) {
+    why +=
+        "when l.status = 'DONE' and l.fence = x.fence and l.nonce = x.nonce and l.generation = "
+        "x.gen and exists (select from @.job b where b.name = l.job_name and b.commit_by = 'job') "
+        "then 'done' ";
+  }
+  why += "when l.status <> 'RUNNING'";
   if (!IsMutant(Mutant::kNoFenceCheck)) {
     why += " or l.fence <> x.fence or l.nonce is distinct from x.nonce or l.generation <> x.gen";
   }
   why += " then 'fence'";
-  const bool no_lease_check =
-      IsMutant(Mutant::kNoLeaseCheck) || (reviving && IsMutant(Mutant::kReviveLease));
+  const bool no_lease_check = IsMutant(Mutant::kNoLeaseCheck) ||
+                              (asked == Asked::kExtend && IsMutant(Mutant::kReviveLease));
   if (!no_lease_check) {
     why +=
         " when l.run_until <= c.now then 'deadline'"

@@ -26,8 +26,9 @@ enum class Locking { kSkip, kWait };
 // c (the clock `now`, read after the last of them was locked)".
 std::string LockedRows(absl::string_view columns, Locking locking);
 // An SQL expression over x, l and c: '' where the ticket is current and its lease is alive, else
-// the word of Refusal. `reviving`: a heartbeat, which a mutant lets revive a dead lease.
-std::string TicketWhy(bool reviving = false);
+// the word of Refusal.
+enum class Asked { kExtend, kCheckpoint, kFinish };
+std::string TicketWhy(Asked asked);
 // The same for a request whose row was not locked: "gone", or "busy" where another has it.
 extern const char kUnlockedWhy[];
 
