@@ -139,7 +139,7 @@ CREATE INDEX job_watermark_waits ON job_watermark (lock_key, due_at)
   WHERE status = 'PLANNED' AND look_at > not_before AND lock_key IS NOT NULL;
 CREATE INDEX job_watermark_held ON job_watermark (held_by)
   WHERE status = 'PLANNED' AND held_by <> '';
-CREATE INDEX job_watermark_day ON job_watermark (job_name, biz_date);
+CREATE INDEX job_watermark_day ON job_watermark (biz_date, job_name);
 CREATE INDEX job_watermark_settled ON job_watermark (job_name, due_at)
   WHERE status IN ('DONE', 'SKIPPED');
 CREATE INDEX job_look ON job (next_look) WHERE NOT deleted;

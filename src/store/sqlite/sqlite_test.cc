@@ -397,6 +397,14 @@ TEST_F(SqliteFile, DueAndStaleAreFoundByTheirIndexes) {
   EXPECT_THAT(plan("SELECT rowid FROM job_watermark WHERE job_name = 'a' AND status = 'PLANNED' "
                    "AND look_at > not_before ORDER BY due_at LIMIT 1"),
               HasSubstr("job_watermark_put_off (job_name=?)"));
+  EXPECT_THAT(plan("SELECT count(*) FROM job_watermark WHERE job_name = 'a' AND status = 'RUNNING' "
+                   "AND backfill >= 0"),
+              HasSubstr("job_watermark_running (job_name=?)"));
+  EXPECT_THAT(plan("SELECT * FROM job_watermark WHERE job_name = 'a' AND status IN ('PLANNED', "
+                   "'RUNNING', 'FAILED') AND NOT held"),
+              HasSubstr("job_watermark_open (job_name=?)"));
+  EXPECT_THAT(plan("SELECT count(*) FROM job_watermark WHERE job_name = 'a' AND biz_date = 'x'"),
+              HasSubstr("job_watermark_day (biz_date=? AND job_name=?)"));
 }
 
 }  // namespace
