@@ -33,9 +33,9 @@ std::string Quoted(absl::string_view text) {
 
 Fields::Fields(NodePtr map, std::string path, Context* context)
     : map_(std::move(map)), path_(std::move(path)), context_(context) {
-  if (map_ == nullptr || map_->kind == Node::Kind::kNull) {
+  if (map_ == nullptr || map_->kind == YamlNode::Kind::kNull) {
     map_ = MapNode({});
-  } else if (map_->kind != Node::Kind::kMap) {
+  } else if (map_->kind != YamlNode::Kind::kMap) {
     context_->failed.insert(path_);
     context_->problems->Error(map_->at,
                               absl::StrCat(path_.empty() ? "" : path_ + ": ",
@@ -53,7 +53,7 @@ NodePtr Fields::Get(absl::string_view key) {
   if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
   const Entry* entry = map_->Find(key);
   if (entry == nullptr) return nullptr;
-  if (entry->value->kind == Node::Kind::kNull) {
+  if (entry->value->kind == YamlNode::Kind::kNull) {
     Error(key, absl::StrCat(Path(key), " has no value"), "give it one, or take the key away");
     return nullptr;
   }
@@ -67,7 +67,7 @@ Fields Fields::Map(absl::string_view key) { return Fields(Get(key), Path(key), c
 std::string Fields::TextOr(absl::string_view key, std::string fallback) {
   const NodePtr node = Get(key);
   if (node == nullptr) return fallback;
-  if (node->kind != Node::Kind::kScalar) {
+  if (node->kind != YamlNode::Kind::kScalar) {
     Error(key, absl::StrCat(Path(key), " is a text, not ", KindText(*node)),
           "write it in quotes if it begins with { or [");
     return fallback;
@@ -130,15 +130,15 @@ absl::Duration Fields::DurationOr(absl::string_view key, absl::Duration fallback
 std::vector<std::string> Fields::TextsOr(absl::string_view key, std::vector<std::string> fallback) {
   const NodePtr node = Get(key);
   if (node == nullptr) return fallback;
-  if (node->kind == Node::Kind::kScalar) return {node->text};
-  if (node->kind != Node::Kind::kList) {
+  if (node->kind == YamlNode::Kind::kScalar) return {node->text};
+  if (node->kind != YamlNode::Kind::kList) {
     Error(key, absl::StrCat(Path(key), " is a list of texts, not ", KindText(*node)),
           "write it as [\"one\", \"two\"]");
     return fallback;
   }
   std::vector<std::string> texts;
   for (const NodePtr& item : node->items) {
-    if (item->kind == Node::Kind::kScalar) {
+    if (item->kind == YamlNode::Kind::kScalar) {
       texts.push_back(item->text);
     } else {
       ErrorAt(item->at, key,

@@ -26,7 +26,7 @@ constexpr K8sWord kWords[] = {
 constexpr absl::string_view kNested[] = {"backfill", "lock",   "limits", "retry",
                                          "history",  "output", "dst",    "env"};
 
-bool IsMap(const NodePtr& node) { return node != nullptr && node->kind == Node::Kind::kMap; }
+bool IsMap(const NodePtr& node) { return node != nullptr && node->kind == YamlNode::Kind::kMap; }
 
 Entry* FindEntry(std::vector<Entry>& entries, absl::string_view key) {
   const auto found = std::find_if(entries.begin(), entries.end(),
@@ -35,17 +35,17 @@ Entry* FindEntry(std::vector<Entry>& entries, absl::string_view key) {
 }
 
 NodePtr MapAt(std::vector<Entry> entries, const Mark& at) {
-  Node node;
-  node.kind = Node::Kind::kMap;
+  YamlNode node;
+  node.kind = YamlNode::Kind::kMap;
   node.at = at;
   node.entries = std::move(entries);
-  return std::make_shared<const Node>(std::move(node));
+  return std::make_shared<const YamlNode>(std::move(node));
 }
 
 // The value as the house writes it; null where K8s would not take it, which is reported.
 NodePtr HouseValue(const Entry& entry, Problems& problems) {
-  const Node& value = *entry.value;
-  const bool text = value.kind == Node::Kind::kScalar;
+  const YamlNode& value = *entry.value;
+  const bool text = value.kind == YamlNode::Kind::kScalar;
   if (entry.key == "concurrencyPolicy") {
     if (text && (value.text == "Allow" || value.text == "Forbid" || value.text == "Replace")) {
       return TextNode(absl::AsciiStrToLower(value.text), value.at);
@@ -86,12 +86,12 @@ bool Put(std::vector<Entry>& entries, const K8sWord& word, const Mark& at, NodeP
 
 // Whether the job says when it runs by a word that the default one would contradict: at for
 // schedule, and a zone inside the schedule's own text for timezone.
-bool SaysOtherwise(const Node& job, absl::string_view key) {
+bool SaysOtherwise(const YamlNode& job, absl::string_view key) {
   if (key == "schedule") return job.Find("at") != nullptr;
   const Entry* schedule = job.Find("schedule");
   if (schedule == nullptr) return false;
   if (key == "at") return true;
-  if (key != "timezone" || schedule->value->kind != Node::Kind::kScalar) return false;
+  if (key != "timezone" || schedule->value->kind != YamlNode::Kind::kScalar) return false;
   const absl::string_view text = absl::StripAsciiWhitespace(schedule->value->text);
   const size_t blank = text.rfind(' ');
   return blank != absl::string_view::npos && LoadZone(text.substr(blank + 1)).ok();

@@ -22,15 +22,15 @@ std::string Quoted(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-void Write(const Node& node, std::string& out) {
+void Write(const YamlNode& node, std::string& out) {
   switch (node.kind) {
-    case Node::Kind::kNull:
+    case YamlNode::Kind::kNull:
       out += "null";
       return;
-    case Node::Kind::kScalar:
+    case YamlNode::Kind::kScalar:
       out += node.quoted ? Quoted(node.text) : node.text;
       return;
-    case Node::Kind::kList:
+    case YamlNode::Kind::kList:
       out += '[';
       for (size_t i = 0; i < node.items.size(); ++i) {
         if (i > 0) out += ',';
@@ -38,7 +38,7 @@ void Write(const Node& node, std::string& out) {
       }
       out += ']';
       return;
-    case Node::Kind::kMap:
+    case YamlNode::Kind::kMap:
       out += '{';
       for (size_t i = 0; i < node.entries.size(); ++i) {
         if (i > 0) out += ',';
@@ -67,7 +67,7 @@ NodePtr FromJson(const Json& json) {
     for (const auto& [key, value] : json.items()) entries.push_back({key, {}, FromJson(value)});
     return MapNode(std::move(entries));
   }
-  return std::make_shared<const Node>();
+  return std::make_shared<const YamlNode>();
 }
 
 }  // namespace

@@ -6,26 +6,26 @@ namespace matins {
 namespace {
 
 NodePtr Scalar(absl::string_view text, Mark at, bool quoted) {
-  Node node;
-  node.kind = Node::Kind::kScalar;
+  YamlNode node;
+  node.kind = YamlNode::Kind::kScalar;
   node.at = std::move(at);
   node.text = std::string(text);
   node.quoted = quoted;
-  return std::make_shared<const Node>(std::move(node));
+  return std::make_shared<const YamlNode>(std::move(node));
 }
 
 }  // namespace
 
-const Entry* Node::Find(absl::string_view key) const {
+const Entry* YamlNode::Find(absl::string_view key) const {
   for (const Entry& entry : entries) {
     if (entry.key == key) return &entry;
   }
   return nullptr;
 }
 
-Mark MarkOf(const Node& map, const std::vector<std::string>& paths) {
+Mark MarkOf(const YamlNode& map, const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
-    const Node* node = &map;
+    const YamlNode* node = &map;
     const Entry* entry = nullptr;
     for (const absl::string_view key : absl::StrSplit(path, '.')) {
       entry = node->Find(key);
@@ -37,15 +37,15 @@ Mark MarkOf(const Node& map, const std::vector<std::string>& paths) {
   return map.at;
 }
 
-absl::string_view KindText(const Node& node) {
+absl::string_view KindText(const YamlNode& node) {
   switch (node.kind) {
-    case Node::Kind::kScalar:
+    case YamlNode::Kind::kScalar:
       return "a text";
-    case Node::Kind::kList:
+    case YamlNode::Kind::kList:
       return "a list";
-    case Node::Kind::kMap:
+    case YamlNode::Kind::kMap:
       return "a map";
-    case Node::Kind::kNull:
+    case YamlNode::Kind::kNull:
       break;
   }
   return "nothing";
@@ -56,17 +56,17 @@ NodePtr TextNode(absl::string_view text, Mark at) { return Scalar(text, std::mov
 NodePtr PlainNode(absl::string_view text, Mark at) { return Scalar(text, std::move(at), false); }
 
 NodePtr ListNode(std::vector<NodePtr> items) {
-  Node node;
-  node.kind = Node::Kind::kList;
+  YamlNode node;
+  node.kind = YamlNode::Kind::kList;
   node.items = std::move(items);
-  return std::make_shared<const Node>(std::move(node));
+  return std::make_shared<const YamlNode>(std::move(node));
 }
 
 NodePtr MapNode(std::vector<Entry> entries) {
-  Node node;
-  node.kind = Node::Kind::kMap;
+  YamlNode node;
+  node.kind = YamlNode::Kind::kMap;
   node.entries = std::move(entries);
-  return std::make_shared<const Node>(std::move(node));
+  return std::make_shared<const YamlNode>(std::move(node));
 }
 
 }  // namespace matins

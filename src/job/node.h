@@ -14,9 +14,9 @@
 
 namespace matins {
 
-struct Node;
+struct YamlNode;
 // Shared, so that an alias costs nothing, however often it is used.
-using NodePtr = std::shared_ptr<const Node>;
+using NodePtr = std::shared_ptr<const YamlNode>;
 
 struct Entry {
   std::string key;
@@ -24,7 +24,7 @@ struct Entry {
   NodePtr value;
 };
 
-struct Node {
+struct YamlNode {
   enum class Kind { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
   Mark at;
@@ -37,10 +37,10 @@ struct Node {
 };
 
 // Where the first of `paths` ("backfill.order") stands that is there; else where `map` begins.
-Mark MarkOf(const Node& map, const std::vector<std::string>& paths);
+Mark MarkOf(const YamlNode& map, const std::vector<std::string>& paths);
 
 // "a text", "a list", "a map", "nothing": for messages.
-absl::string_view KindText(const Node& node);
+absl::string_view KindText(const YamlNode& node);
 
 NodePtr TextNode(absl::string_view text, Mark at = {});
 // A number or a boolean.

@@ -176,7 +176,7 @@ class FileReader {
   NodePtr ReadDefaults(Fields& fields, const NodePtr& outer) {
     const NodePtr own = HouseWords(fields.Get("defaults"), problems_);
     if (own == nullptr) return outer;
-    if (own->kind != Node::Kind::kMap) {
+    if (own->kind != YamlNode::Kind::kMap) {
       fields.Error("defaults", absl::StrCat("defaults is a map, not ", KindText(*own)),
                    "write defaults: { timezone: Europe/Berlin }");
       return outer;
@@ -190,7 +190,7 @@ class FileReader {
   void CollectJobs(Fields& fields, const NodePtr& defaults) {
     const NodePtr jobs = fields.Get("jobs");
     if (jobs == nullptr) return;
-    if (jobs->kind != Node::Kind::kList) {
+    if (jobs->kind != YamlNode::Kind::kList) {
       fields.Error("jobs", absl::StrCat("jobs is a list, not ", KindText(*jobs)),
                    "write '- name: NAME' below it");
       return;
@@ -245,7 +245,7 @@ class FileReader {
       std::optional<Job> job =
           ReadJob(node, {.calendars = &file_.calendars, .now = options_.now}, problems_);
       const Entry* name = node->Find("name");
-      if (name != nullptr && name->value->kind == Node::Kind::kScalar) {
+      if (name != nullptr && name->value->kind == YamlNode::Kind::kScalar) {
         const auto [first, fresh] = names.emplace(name->value->text, name->value->at);
         if (!fresh) {
           problems_.Error(name->value->at,

@@ -26,23 +26,23 @@ bool IsBare(const std::string& text) {
 }
 
 // JSON's strings are YAML's double-quoted ones.
-std::string ScalarText(const Node& node) {
+std::string ScalarText(const YamlNode& node) {
   if (!node.quoted || IsBare(node.text)) return node.text;
   return nlohmann::json(node.text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 // On one line, as everything below a job's own keys is.
-std::string Flow(const Node& node) {
+std::string Flow(const YamlNode& node) {
   std::vector<std::string> parts;
   switch (node.kind) {
-    case Node::Kind::kNull:
+    case YamlNode::Kind::kNull:
       return "null";
-    case Node::Kind::kScalar:
+    case YamlNode::Kind::kScalar:
       return ScalarText(node);
-    case Node::Kind::kList:
+    case YamlNode::Kind::kList:
       for (const NodePtr& item : node.items) parts.push_back(Flow(*item));
       return absl::StrCat("[", absl::StrJoin(parts, ", "), "]");
-    case Node::Kind::kMap:
+    case YamlNode::Kind::kMap:
       for (const Entry& entry : node.entries) {
         parts.push_back(absl::StrCat(entry.key, ": ", Flow(*entry.value)));
       }

@@ -46,7 +46,7 @@ class JobMaker {
   std::string Text() {
     static const std::vector<std::string> kParts = {
         "a",  " ",    "\"",     "'",          "\\",   "\n",   "\t",     ": ",     " #",
-        "{ ",  "}",    "[",      "- ",         "*",    "&",    "!",      "%",      "~",
+        "{ ", "}",    "[",      "- ",         "*",    "&",    "!",      "%",      "~",
         "no", "1:30", "\u00e9", "\U0001F552", "\x7f", "\x01", "\u2028", "\u0085", "\ufeff"};
     std::string text = "x";
     for (uint64_t i = random_.Below(8); i > 0; --i) text += Pick(kParts);

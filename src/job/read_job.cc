@@ -224,7 +224,7 @@ std::optional<Job> ReadJob(const NodePtr& node, const ReadJobOptions& options, P
   Problems own;
   Fields::Context context{&own, {}};
   Fields fields(node, "", &context);
-  if (node->kind != Node::Kind::kMap) {
+  if (node->kind != YamlNode::Kind::kMap) {
     problems.Error(node->at, own.all().empty() ? "an empty job" : own.all()[0].what,
                    "write its keys, name: first");
     return std::nullopt;

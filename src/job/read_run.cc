@@ -17,14 +17,15 @@ void ReadAfter(Fields& fields, Job& job) {
   const NodePtr list = fields.Get("after");
   if (list == nullptr) return;
   constexpr absl::string_view kMend = "write after: [{ job: NAME }]";
-  if (list->kind != Node::Kind::kList) {
+  if (list->kind != YamlNode::Kind::kList) {
     fields.Error("after", absl::StrCat("after is a list, not ", KindText(*list)), kMend);
     return;
   }
   for (const NodePtr& item : list->items) {
-    const Entry* entry =
-        item->kind == Node::Kind::kMap && item->entries.size() == 1 ? item->Find("job") : nullptr;
-    if (entry == nullptr || entry->value->kind != Node::Kind::kScalar) {
+    const Entry* entry = item->kind == YamlNode::Kind::kMap && item->entries.size() == 1
+                             ? item->Find("job")
+                             : nullptr;
+    if (entry == nullptr || entry->value->kind != YamlNode::Kind::kScalar) {
       fields.ErrorAt(item->at, "after", "an entry of after names a job, and nothing else", kMend);
     } else if (const absl::Status status = CheckName("after: job name", entry->value->text);
                !status.ok()) {
@@ -47,17 +48,18 @@ bool IsVariableName(absl::string_view name) {
 
 // The value of one variable: a text, or { file: PATH }.
 void ReadVariable(Fields& fields, const Entry& entry, Job& job) {
-  const Node& value = *entry.value;
-  if (value.kind == Node::Kind::kScalar) {
+  const YamlNode& value = *entry.value;
+  if (value.kind == YamlNode::Kind::kScalar) {
     if (const absl::Status status = CheckRunTemplate(value.text); !status.ok()) {
       fields.ErrorAt(value.at, "env", absl::StrCat("env.", entry.key, ": ", status.message()), "");
     }
     job.env[entry.key].text = value.text;
     return;
   }
-  const Entry* file =
-      value.kind == Node::Kind::kMap && value.entries.size() == 1 ? value.Find("file") : nullptr;
-  if (file == nullptr || file->value->kind != Node::Kind::kScalar) {
+  const Entry* file = value.kind == YamlNode::Kind::kMap && value.entries.size() == 1
+                          ? value.Find("file")
+                          : nullptr;
+  if (file == nullptr || file->value->kind != YamlNode::Kind::kScalar) {
     fields.ErrorAt(value.at, "env", absl::StrCat("env.", entry.key, " is ", KindText(value)),
                    "write a text (\"\" for an empty one), or { file: /path }");
   } else if (!absl::StartsWith(file->value->text, "/")) {
@@ -73,7 +75,7 @@ void ReadVariable(Fields& fields, const Entry& entry, Job& job) {
 void ReadEnv(Fields& fields, Job& job) {
   const NodePtr map = fields.Get("env");
   if (map == nullptr) return;
-  if (map->kind != Node::Kind::kMap) {
+  if (map->kind != YamlNode::Kind::kMap) {
     fields.Error("env", absl::StrCat("env is a map, not ", KindText(*map)),
                  "write env: { NAME: value }");
     return;
@@ -94,7 +96,7 @@ void ReadEnv(Fields& fields, Job& job) {
 // A command's words; a single text with blanks is a command line that nobody would split.
 std::vector<std::string> ReadCommand(Fields& run) {
   const NodePtr node = run.Get("command");
-  if (node != nullptr && node->kind == Node::Kind::kScalar &&
+  if (node != nullptr && node->kind == YamlNode::Kind::kScalar &&
       node->text.find_first_of(" \t\n") != std::string::npos) {
     run.Error("command", absl::StrCat(run.Path("command"), " is a list of words"),
               "write [\"./recon\", \"--date\", \"{{biz_date}}\"], or shell: for a command line");

@@ -37,7 +37,7 @@ class Builder final : public YAML::EventHandler {
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    Node node;
+    YamlNode node;
     node.at = At(mark);
     Add(std::move(node), anchor);
   }
@@ -58,8 +58,8 @@ class Builder final : public YAML::EventHandler {
     if (value.find('\0') != std::string::npos) {
       problems_.Error(At(mark), "a NUL in a text", "take it out; no command can be given one");
     }
-    Node node;
-    node.kind = Node::Kind::kScalar;
+    YamlNode node;
+    node.kind = YamlNode::Kind::kScalar;
     node.at = At(mark);
     node.text = value;
     node.quoted = tag == "!";
@@ -68,18 +68,18 @@ class Builder final : public YAML::EventHandler {
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    Open(mark, tag, anchor, Node::Kind::kList);
+    Open(mark, tag, anchor, YamlNode::Kind::kList);
   }
   void OnSequenceEnd() override { Close(); }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    Open(mark, tag, anchor, Node::Kind::kMap);
+    Open(mark, tag, anchor, YamlNode::Kind::kMap);
   }
   void OnMapEnd() override { Close(); }
 
  private:
   struct Frame {
-    Node node;
+    YamlNode node;
     YAML::anchor_t anchor = 0;
     std::string key;
     Mark key_at;
@@ -96,7 +96,7 @@ class Builder final : public YAML::EventHandler {
   }
 
   void Open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-            Node::Kind kind) {
+            YamlNode::Kind kind) {
     CheckTag(mark, tag);
     if (frames_.size() >= kMostLevels) {
       problems_.Error(At(mark), absl::StrCat("more than ", kMostLevels, " levels deep"),
@@ -116,9 +116,9 @@ class Builder final : public YAML::EventHandler {
     Add(std::move(frame.node), frame.anchor);
   }
 
-  void Add(Node node, YAML::anchor_t anchor) {
+  void Add(YamlNode node, YAML::anchor_t anchor) {
     const Mark at = node.at;
-    auto shared = std::make_shared<const Node>(std::move(node));
+    auto shared = std::make_shared<const YamlNode>(std::move(node));
     if (anchor != 0) anchors_[anchor] = shared;
     Place(std::move(shared), at);
   }
@@ -129,7 +129,7 @@ class Builder final : public YAML::EventHandler {
       return;
     }
     Frame& frame = frames_.back();
-    if (frame.node.kind == Node::Kind::kList) {
+    if (frame.node.kind == YamlNode::Kind::kList) {
       frame.node.items.push_back(std::move(node));
     } else if (!frame.has_key) {
       TakeKey(frame, *node, at);
@@ -139,12 +139,12 @@ class Builder final : public YAML::EventHandler {
     }
   }
 
-  void TakeKey(Frame& frame, const Node& key, const Mark& at) {
+  void TakeKey(Frame& frame, const YamlNode& key, const Mark& at) {
     frame.has_key = true;
     frame.key = key.text;
     frame.key_at = at;
     frame.dropped = true;
-    if (key.kind != Node::Kind::kScalar) {
+    if (key.kind != YamlNode::Kind::kScalar) {
       problems_.Error(at, absl::StrCat("a key is a text, not ", KindText(key)),
                       "{{templates}} and texts that begin with { or [ are written in quotes");
     } else if (key.text == "<<") {

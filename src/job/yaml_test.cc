@@ -43,7 +43,7 @@ TEST(ReadYaml, KeepsScalarsAsTheyAreWritten) {
   EXPECT_EQ(text("quoted"), "yes");
   EXPECT_EQ(text("text"), "5");
   EXPECT_EQ(text("lines"), "a\nb\n");
-  EXPECT_EQ(root->Find("tilde")->value->kind, Node::Kind::kNull);
+  EXPECT_EQ(root->Find("tilde")->value->kind, YamlNode::Kind::kNull);
   EXPECT_EQ(root->Find("sixty")->at.Text(), "m.yaml:3:1");
   EXPECT_EQ(root->Find("sixty")->value->at.Text(), "m.yaml:3:8");
 }
