@@ -23,6 +23,7 @@ namespace {
 
 constexpr absl::string_view kPrefix = "matins-node-";
 constexpr size_t kMaxParent = 48;
+constexpr int kAttempts = 20;
 
 std::string DefaultParent() {
   for (const char* name : {"RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR", "TMPDIR"}) {
@@ -80,16 +81,19 @@ absl::StatusOr<std::unique_ptr<NodeFolder>> NodeFolder::Open(std::string parent)
   if (error) return Cannot("cannot make the run folder", parent);
   RemoveStale(parent);
   SystemRandom random;
-  const std::string path = absl::StrCat(parent, "/", kPrefix, random.Hex128().substr(0, 12));
-  if (mkdir(path.c_str(), 0700) != 0) return Cannot("cannot make the run folder", path);
-  const int fd = Lock(path, O_CREAT | O_EXCL);
-  // Others may pass through, to a run of theirs, and not look around.
-  if (fd < 0 || chmod(path.c_str(), 0711) != 0) {
-    absl::Status status = Cannot("cannot lock the run folder", path);
+  for (int attempt = 1;; ++attempt) {
+    const std::string path = absl::StrCat(parent, "/", kPrefix, random.Hex128().substr(0, 12));
+    if (mkdir(path.c_str(), 0700) != 0) return Cannot("cannot make the run folder", path);
+    const int fd = Lock(path, O_CREAT | O_EXCL);
+    // Others may pass through, to a run of theirs, and not look around.
+    if (fd >= 0 && chmod(path.c_str(), 0711) == 0)
+      return absl::WrapUnique(new NodeFolder(path, fd));
+    const absl::Status status = Cannot("cannot lock the run folder", path);
     if (fd >= 0) close(fd);
-    return status;
+    // Another node that starts at this moment may take a folder that is not locked yet for a dead
+    // node's.
+    if (attempt == kAttempts) return status;
   }
-  return absl::WrapUnique(new NodeFolder(path, fd));
 }
 
 NodeFolder::~NodeFolder() {
