@@ -1,0 +1,153 @@
+#include "ops/jobs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "job/json.h"
+#include "job/names.h"
+#include "plan/plan.h"
+
+namespace matins {
+namespace {
+
+bool IsOpen(const PeriodRow& row) {
+  return row.status != PeriodStatus::kDone && row.status != PeriodStatus::kSkipped;
+}
+
+struct Owed {
+  int64_t count = 0;
+  absl::Time oldest = absl::InfiniteFuture();
+  void Add(absl::Time due, int64_t n) {
+    count += n;
+    oldest = std::min(oldest, due);
+  }
+};
+
+// What is owed and has no row yet, as planning would write it now.
+absl::StatusOr<Owed> NotYetPlanned(const PlanInput& input) {
+  Owed owed;
+  ASSIGN_OR_RETURN(const PlanWrite write, PlanJob(input));
+  for (const Intent& intent : write.intents) {
+    const bool becomes_gap = intent.kind == Intent::Kind::kInsert && intent.skip_reason.empty();
+    if (becomes_gap && intent.due <= input.now) owed.Add(intent.due, 1);
+  }
+  return owed;
+}
+
+absl::StatusOr<JobSummary> Summarise(Session& session, JobRow row) {
+  JobSummary summary;
+  ASSIGN_OR_RETURN(const Planned planned, Planned::Read(session, row.name));
+  summary.now = planned.now();
+  summary.job = planned.current().job;
+  if (!row.suspension) summary.next_fire = planned.current().schedule.Next(planned.now());
+  // A calendar past its end stops planning, not the list of jobs.
+  Owed owed;
+  if (auto fresh = NotYetPlanned(planned.Input()); fresh.ok()) owed = *fresh;
+  for (const PeriodRow& open : planned.state().rows) {
+    summary.running += open.status == PeriodStatus::kRunning;
+    if (IsOpen(open) && open.due <= planned.now()) owed.Add(open.due, 1);
+  }
+  summary.gaps = owed.count;
+  if (owed.count > 0) summary.lag = planned.now() - owed.oldest;
+  summary.row = std::move(row);
+  return summary;
+}
+
+absl::Status SuspendAsTheFileSays(Session& session, const JobFile& file,
+                                  const std::string& source) {
+  for (const Job& job : file.jobs) {
+    if (!job.suspend) continue;
+    ASSIGN_OR_RETURN(const JobRow row, ReadJob(session, job.name));
+    if (row.suspension) continue;
+    RETURN_IF_ERROR(session.acts().Suspend(
+        job.name, session.MakeAct(absl::StrCat("suspend: true in ", source))));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<JobSummary>> ListJobs(Session& session, absl::string_view name) {
+  std::vector<JobRow> rows;
+  if (name.empty()) {
+    ASSIGN_OR_RETURN(rows, session.acts().ReadJobs(""));
+  } else {
+    ASSIGN_OR_RETURN(JobRow row, ReadJob(session, name));
+    rows.push_back(std::move(row));
+  }
+  std::vector<JobSummary> summaries;
+  for (JobRow& row : rows) {
+    ASSIGN_OR_RETURN(JobSummary summary, Summarise(session, std::move(row)));
+    summaries.push_back(std::move(summary));
+  }
+  return summaries;
+}
+
+absl::StatusOr<ApplyAnswer> ApplyFile(Session& session, const JobFile& file,
+                                      const ApplyFileOptions& options) {
+  ApplyRequest request;
+  request.source = options.source;
+  request.digest = file.digest;
+  request.force = options.force;
+  request.prune = options.prune;
+  request.act = session.MakeAct(absl::StrCat("applied ", options.source));
+  for (const Job& job : file.jobs) request.jobs.push_back({job, JobToJson(job)});
+  ASSIGN_OR_RETURN(ApplyAnswer answer, session.acts().Apply(request));
+  RETURN_IF_ERROR(SuspendAsTheFileSays(session, file, options.source));
+  return answer;
+}
+
+absl::Status SuspendJob(Session& session, absl::string_view job, absl::string_view reason) {
+  if (reason.empty()) {
+    return BadInput("--reason", "is missing",
+                    "say why, for whoever finds the job suspended: --reason \"...\"");
+  }
+  ASSIGN_OR_RETURN(const JobRow row, ReadJob(session, job));
+  if (row.suspension) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job '", job, "' is suspended already, since ", FormatInstant(row.suspension->from), " by ",
+        row.suspension->by, ": ", row.suspension->why));
+  }
+  return session.acts().Suspend(job, session.MakeAct(reason));
+}
+
+absl::StatusOr<ResumeAnswer> ResumeJob(Session& session, absl::string_view job, Missed missed,
+                                       absl::string_view reason) {
+  ASSIGN_OR_RETURN(const JobRow row, ReadJob(session, job));
+  if (!row.suspension)
+    return absl::FailedPreconditionError(absl::StrCat("job '", job, "' is not suspended"));
+  ASSIGN_OR_RETURN(const Planned planned, Planned::Read(session, job));
+  const PlanInput input = planned.Input(/*as_if_resumed=*/true);
+  const Act act = session.MakeAct(reason);
+  ASSIGN_OR_RETURN(PlanWrite skip, PlanResumeSkip(input, act));
+  ResumeAnswer answer;
+  answer.owed = static_cast<int64_t>(skip.intents.size());
+  for (const SkipSpan& span : skip.spans) answer.owed += span.count;
+  if (answer.owed > 0 && missed == Missed::kNotSaid) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job '", job, "' owes ", answer.owed, " period(s) that came due while it was suspended; ",
+        "say --missed run (by its misfire policy) or --missed skip"));
+  }
+  std::optional<PlanWrite> write;
+  if (answer.owed > 0 && missed == Missed::kSkip) write = std::move(skip);
+  RETURN_IF_ERROR(session.acts().Resume(job, write, act));
+  return answer;
+}
+
+absl::Status RenameJob(Session& session, absl::string_view from, absl::string_view to,
+                       absl::string_view reason) {
+  RETURN_IF_ERROR(ReadJob(session, from).status());
+  RETURN_IF_ERROR(CheckName("job name", to));
+  return session.acts().Rename(from, to, session.MakeAct(reason));
+}
+
+absl::Status DeleteJob(Session& session, absl::string_view job, bool force,
+                       absl::string_view reason) {
+  RETURN_IF_ERROR(ReadJob(session, job).status());
+  return session.acts().Delete(job, force, session.MakeAct(reason));
+}
+
+}  // namespace matins

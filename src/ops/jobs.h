@@ -1,0 +1,59 @@
+// Definitions: list, show, apply, suspend, resume, rename, delete.
+#ifndef MATINS_OPS_JOBS_H_
+#define MATINS_OPS_JOBS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "job/job.h"
+#include "job/parse.h"
+#include "ops/session.h"
+
+namespace matins {
+
+struct JobSummary {
+  JobRow row;
+  Job job;
+  std::optional<Fire> next_fire;  // none: suspended, or it never fires again
+  absl::Time now;
+  int64_t gaps = 0;    // owed and neither DONE nor SKIPPED
+  absl::Duration lag;  // how long the oldest gap has been due; 0: none
+  int running = 0;
+};
+
+// `name` empty: every job, by name.
+absl::StatusOr<std::vector<JobSummary>> ListJobs(Session& session, absl::string_view name);
+
+struct ApplyFileOptions {
+  std::string source;  // what the set of jobs is called; jobs of other sources are left alone
+  bool force = false;
+  bool prune = false;
+};
+// Writes the file's jobs as new versions where they changed. A job that says `suspend: true` is
+// suspended.
+absl::StatusOr<ApplyAnswer> ApplyFile(Session& session, const JobFile& file,
+                                      const ApplyFileOptions& options);
+
+absl::Status SuspendJob(Session& session, absl::string_view job, absl::string_view reason);
+
+enum class Missed { kNotSaid, kRun, kSkip };
+struct ResumeAnswer {
+  int64_t owed = 0;  // periods that came due while it was suspended
+};
+// FailedPrecondition where periods are owed and nobody said what becomes of them; nothing is
+// changed then.
+absl::StatusOr<ResumeAnswer> ResumeJob(Session& session, absl::string_view job, Missed missed,
+                                       absl::string_view reason);
+
+absl::Status RenameJob(Session& session, absl::string_view from, absl::string_view to,
+                       absl::string_view reason);
+absl::Status DeleteJob(Session& session, absl::string_view job, bool force,
+                       absl::string_view reason);
+
+}  // namespace matins
+
+#endif  // MATINS_OPS_JOBS_H_

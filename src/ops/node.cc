@@ -1,0 +1,78 @@
+#include "ops/node.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "backends/backends.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "execute/process_runner.h"
+#include "job/json.h"
+
+namespace matins {
+namespace {
+
+// A beat's own deadline is a sixth of the lease (DESIGN 6): of the shortest lease that the store
+// knows now. Leases that come later and are shorter still end by their guards' deadlines.
+absl::StatusOr<absl::Duration> BeatDeadline(Database& database) {
+  absl::Duration shortest = LockSpec{}.ttl;
+  ASSIGN_OR_RETURN(const std::unique_ptr<ActStore> acts, database.OpenActs());
+  ASSIGN_OR_RETURN(const std::vector<JobRow> rows, acts->ReadJobs(""));
+  for (const JobRow& row : rows) {
+    // A definition of a newer program's does not keep this node from its other jobs.
+    if (const auto job = JobFromJson(row.definition); job.ok())
+      shortest = std::min(shortest, job->lock.ttl);
+  }
+  return shortest / 6;
+}
+
+}  // namespace
+
+std::string NewNodeName() {
+  char host[256] = "unknown";
+  gethostname(host, sizeof host - 1);
+  return absl::StrCat(host, "/", SystemRandom().Hex128().substr(0, 8));
+}
+
+absl::StatusOr<std::unique_ptr<ServingNode>> ServingNode::Start(NodeConfig config,
+                                                                EngineEvents& events) {
+  std::unique_ptr<ServingNode> node(new ServingNode);
+  node->name_ = NewNodeName();
+  ASSIGN_OR_RETURN(node->database_, DatabaseFromUrl(config.store_url, DatabaseOptions{}));
+  RETURN_IF_ERROR(node->database_->Migrate());
+  DatabaseOptions beat;
+  ASSIGN_OR_RETURN(beat.call_deadline, BeatDeadline(*node->database_));
+  ASSIGN_OR_RETURN(node->beat_database_, DatabaseFromUrl(config.store_url, beat));
+  if (!config.history_file.empty()) {
+    ASSIGN_OR_RETURN(node->history_, OpenHistory(config.history_file));
+  }
+  ASSIGN_OR_RETURN(node->runner_, OpenProcessRunner({.folder = config.runtime_folder}));
+  if (config.wrap_runner) node->runner_ = config.wrap_runner(std::move(node->runner_));
+  NodeParts parts;
+  parts.options.id = {node->name_, config.labels};
+  parts.options.slots = config.slots;
+  parts.options.global_limit = config.global_limit;
+  parts.options.give_back_program = config.give_back_program;
+  parts.options.store_url = config.store_url;
+  parts.clock = &SystemClock();
+  parts.runner = node->runner_.get();
+  parts.history = node->history_.get();
+  parts.events = &events;
+  parts.random = std::make_unique<SystemRandom>();
+  parts.open_store = [raw = node.get()](LaneKind lane) {
+    return lane == LaneKind::kBeat ? raw->beat_database_->Open() : raw->database_->Open();
+  };
+  ASSIGN_OR_RETURN(node->engine_, Engine::Create(std::move(parts)));
+  node->engine_->Start();
+  return node;
+}
+
+ServingNode::~ServingNode() = default;
+
+absl::Status ServingNode::Drain(absl::Duration patience) { return engine_->Drain(patience); }
+
+}  // namespace matins

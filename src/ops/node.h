@@ -1,0 +1,65 @@
+// A whole node on a store: database, runner and engine, put together. For `matins serve`, and for
+// programs that embed one.
+#ifndef MATINS_OPS_NODE_H_
+#define MATINS_OPS_NODE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/history.h"
+#include "engine/engine.h"
+#include "engine/events.h"
+#include "execute/runner.h"
+#include "store/database.h"
+
+namespace matins {
+
+struct NodeConfig {
+  std::string store_url;
+  std::vector<std::string> labels;
+  int slots = 64;
+  int global_limit = 0;
+  std::string runtime_folder;  // of the runs' sockets; empty: see NodeFolder::Open
+  std::string history_file;    // the event history, witness W1; empty: none
+  std::string
+      give_back_program;  // the matins binary; empty: leases of a dead node end by themselves
+  // Puts a runner around (or in place of) the one for processes, e.g. for in-process handlers.
+  std::function<std::unique_ptr<Runner>(std::unique_ptr<Runner> processes)> wrap_runner;
+};
+
+// "HOST/8 hex digits": a new one at each start, so that an earlier life's runs are never taken for
+// this one's.
+std::string NewNodeName();
+
+class ServingNode {
+ public:
+  // Migrates the schema where it is older, and starts planning and running. `events` outlives the
+  // node.
+  static absl::StatusOr<std::unique_ptr<ServingNode>> Start(NodeConfig config,
+                                                            EngineEvents& events);
+  ~ServingNode();
+
+  // See Engine::Drain.
+  absl::Status Drain(absl::Duration patience);
+  Engine& engine() { return *engine_; }
+  Database& database() { return *database_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  ServingNode() = default;
+  std::string name_;
+  std::unique_ptr<Database> database_;
+  std::unique_ptr<Database> beat_database_;  // its calls' deadline fits the shortest lease
+  std::unique_ptr<History> history_;
+  std::unique_ptr<Runner> runner_;
+  std::unique_ptr<Engine> engine_;  // last: it uses all of the above
+};
+
+}  // namespace matins
+
+#endif  // MATINS_OPS_NODE_H_

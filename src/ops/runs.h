@@ -1,0 +1,60 @@
+// Runs: by hand, waiting for one, cancelling, skipping, back-filling.
+#ifndef MATINS_OPS_RUNS_H_
+#define MATINS_OPS_RUNS_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ops/session.h"
+
+namespace matins {
+
+struct RunByHandRequest {
+  std::string job;
+  std::string date;  // a date or a period's key; empty: the newest period that is due
+  std::vector<std::pair<std::string, std::string>> params;
+  bool again = false;  // a DONE period is opened once more
+  std::string reason;
+};
+struct RunByHandAnswer {
+  std::string period;
+  std::string what;  // "planned", "opened again", "given new attempts", "waits already"
+};
+// FailedPrecondition: RUNNING (names the runner), DONE without `again` and a reason, or suspended.
+absl::StatusOr<RunByHandAnswer> RunByHand(Session& session, const RunByHandRequest& request);
+
+// Waits until the period has ended (DONE, SKIPPED or FAILED without an attempt to come), asking the
+// store every now and then. `progress` is called with the row, when it changed. DeadlineExceeded
+// after `timeout`.
+absl::StatusOr<PeriodRow> WaitForPeriod(Session& session, const PeriodKey& key,
+                                        absl::Duration timeout,
+                                        const std::function<void(const PeriodRow&)>& progress);
+
+absl::Status CancelRun(Session& session, int64_t run, absl::string_view reason);
+
+// DATE's period of the job becomes SKIPPED by a person; a period that has no row yet gets one.
+absl::StatusOr<std::string> SkipPeriod(Session& session, absl::string_view job,
+                                       absl::string_view date, absl::string_view reason);
+
+struct BackfillRequest {
+  std::string job;
+  absl::CivilDay from, to;  // biz_dates, both included
+  bool dry_run = false;
+  std::string reason;
+};
+struct BackfillAnswer {
+  std::vector<std::string> run;     // periods that will run, oldest first
+  std::vector<std::string> reopen;  // SKIPPED ones that are opened again, among them
+  std::vector<std::string> left;    // DONE, RUNNING or PLANNED already
+};
+absl::StatusOr<BackfillAnswer> BackfillJob(Session& session, const BackfillRequest& request);
+
+}  // namespace matins
+
+#endif  // MATINS_OPS_RUNS_H_
