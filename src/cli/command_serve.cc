@@ -1,0 +1,156 @@
+// matins serve: a node. Plans, runs and looks after runs until it is told to stop.
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "backends/backends.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "cli/commands.h"
+#include "cli/log.h"
+#include "job/parse.h"
+#include "ops/jobs.h"
+#include "ops/node.h"
+
+namespace matins {
+namespace {
+
+struct ServeArgs {
+  std::string file, source, history, runtime, drain = "30s";
+  std::vector<std::string> labels;
+  int slots = 64;
+};
+
+std::string OwnProgram() {
+  char path[PATH_MAX];
+  const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
+  return size < 0 ? std::string() : std::string(path, static_cast<size_t>(size));
+}
+
+// The signals that end or change a node come as reads, so that no handler runs in the midst of
+// anything.
+absl::StatusOr<int> SignalDescriptor() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
+  if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0)
+    return absl::InternalError("signals could not be blocked");
+  const int fd = signalfd(-1, &set, SFD_CLOEXEC);
+  if (fd < 0) return absl::InternalError(absl::StrCat("signalfd: errno ", errno));
+  return fd;
+}
+
+absl::StatusOr<JobFile> ReadFile(const std::string& path) {
+  ParseOptions options;
+  options.now = SystemClock().WallNow();
+  ASSIGN_OR_RETURN(JobFile file, ParseJobFile(path, options));
+  for (const Problem& warning : file.warnings) LogWarning(warning.Text());
+  return file;
+}
+
+absl::Status Apply(Database& database, const JobFile& file, const std::string& source) {
+  ASSIGN_OR_RETURN(Session session, Session::Open(database, absl::StrCat("serve:", WhoAmI())));
+  if (file.journal_full) RETURN_IF_ERROR(session.acts().SetJournal(true));
+  ApplyFileOptions options;
+  options.source = source;
+  ASSIGN_OR_RETURN(const ApplyAnswer answer, ApplyFile(session, file, options));
+  LogInfo(absl::StrCat("applied ", source, ": ", answer.added.size(), " added, ",
+                       answer.changed.size(), " changed, ", answer.unchanged.size(), " unchanged, ",
+                       answer.missing.size(), " no longer in it and left alone"));
+  return absl::OkStatus();
+}
+
+// SIGHUP: the file again; what is wrong with it is said, and changes nothing.
+void Reload(ServingNode& node, const ServeArgs& args) {
+  if (args.file.empty()) return;
+  const auto reload = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const JobFile file, ReadFile(args.file));
+    return Apply(node.database(), file, args.source);
+  };
+  const absl::Status status = reload();
+  if (!status.ok()) LogError(absl::StrCat("not reloaded: ", std::string(status.message())));
+  node.engine().LookNow();
+}
+
+void AwaitTheEnd(int signals, ServingNode& node, const ServeArgs& args) {
+  for (;;) {
+    signalfd_siginfo info;
+    const ssize_t got = read(signals, &info, sizeof info);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof info) return;
+    if (info.ssi_signo != SIGHUP) return;
+    Reload(node, args);
+  }
+}
+
+absl::Status Serve(const Shell& shell, ServeArgs args) {
+  ASSIGN_OR_RETURN(const absl::Duration drain, ParseDuration(args.drain));
+  NodeConfig config;
+  std::optional<JobFile> file;
+  if (!args.file.empty()) {
+    if (args.source.empty()) args.source = args.file.substr(args.file.find_last_of('/') + 1);
+    ASSIGN_OR_RETURN(file, ReadFile(args.file));
+    config.store_url = file->store;
+    config.global_limit = file->global_limit.value_or(0);
+  }
+  if (const auto url = shell.StoreUrl(); url.ok() || config.store_url.empty()) {
+    RETURN_IF_ERROR(url.status());
+    config.store_url = *url;
+  }
+  ASSIGN_OR_RETURN(const int signals, SignalDescriptor());
+  if (file) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
+                     DatabaseFromUrl(config.store_url, DatabaseOptions{}));
+    RETURN_IF_ERROR(database->Migrate());
+    RETURN_IF_ERROR(Apply(*database, *file, args.source));
+  }
+  config.labels = args.labels;
+  config.slots = args.slots;
+  config.history_file = args.history;
+  config.runtime_folder = args.runtime;
+  config.give_back_program = OwnProgram();
+  EventLog events;
+  ASSIGN_OR_RETURN(const std::unique_ptr<ServingNode> node, ServingNode::Start(config, events));
+  LogInfo(absl::StrCat("node ", node->name(), " serves ", node->database().Describe()));
+  AwaitTheEnd(signals, *node, args);
+  LogInfo(absl::StrCat("draining: ", node->engine().running(), " run(s) have ", DurationText(drain),
+                       " to end"));
+  const absl::Status left = node->Drain(drain);
+  LogInfo(left.ok() ? "left in order" : absl::StrCat("left: ", std::string(left.message())));
+  return left;
+}
+
+}  // namespace
+
+void AddServeCommand(CLI::App& app, Shell& shell) {
+  CLI::App& command = *app.add_subcommand(
+      "serve", "a node: plans and runs jobs until SIGTERM; SIGHUP reads the file again");
+  auto args = std::make_shared<ServeArgs>();
+  command.add_option("FILE", args->file,
+                     "a job file, applied at the start; without one the store's jobs are served");
+  command.add_option("--source", args->source,
+                     "what this set of jobs is called; default: the file's name");
+  command
+      .add_option("--label", args->labels,
+                  "a label of this node, for jobs with `nodes:`; may be repeated")
+      ->take_all();
+  command.add_option("--slots", args->slots, "runs at a time; default 64")
+      ->check(CLI::Range(1, 100000));
+  command.add_option(
+      "--drain", args->drain,
+      "how long runs may go on after SIGTERM before they are stopped and handed over; default 30s");
+  command.add_option("--runtime-dir", args->runtime, "folder for the runs' sockets");
+  command.add_option("--history", args->history,
+                     "append the event history to this file, a JSON object a line");
+  shell.AddStoreOption(command);
+  shell.Does(command, [&shell, args] { return Serve(shell, *args); });
+}
+
+}  // namespace matins

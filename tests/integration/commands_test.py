@@ -1,0 +1,279 @@
+"""Every command, as a person types it, on each store."""
+import json
+import os
+import re
+import subprocess
+import unittest
+from datetime import datetime, timedelta, timezone
+
+from support import MATINS, StoreCase, eventually, for_each_store
+
+TODAY = datetime.now(timezone.utc).date()
+
+
+def day(back):
+    return str(TODAY - timedelta(days=back))
+
+
+def daily(name='daily', shell='echo hello', misfire='each', more=''):
+    """Due at midnight UTC, for the day before."""
+    return f"""
+  - name: {name}
+    schedule: "0 0 * * *"
+    period: day
+    biz_date: -1d
+    misfire: {misfire}
+{more}
+    run: {{ shell: '{shell}' }}
+"""
+
+
+def jobs(*texts):
+    return 'jobs:' + ''.join(texts)
+
+
+@for_each_store
+class Commands(StoreCase):
+
+    def test_apply_list_show_and_what_changed(self):
+        self.assertIn('added: daily', self.apply(jobs(daily())))
+        self.assertIn('unchanged: daily', self.apply(jobs(daily())))
+        self.assertIn('changed: daily', self.apply(jobs(daily(shell='echo other'))))
+        listed = self.json('job', 'list')
+        self.assertEqual([job['name'] for job in listed], ['daily'])
+        self.assertIsNone(listed[0]['last_success'])
+        self.assertEqual(listed[0]['gaps'], 0)  # nothing is owed before first sight
+        self.assertIn('echo other', self.ok('job', 'show', 'daily'))
+        self.assertIn('NEXT FIRE', self.ok('job', 'list'))
+
+    def test_a_superseded_file_is_refused_without_force(self):
+        self.apply(jobs(daily()))
+        self.apply(jobs(daily(shell='echo other')))
+        path = os.path.join(self.folder, 'jobs.yaml')
+        with open(path, 'w') as f:
+            f.write(jobs(daily()))
+        self.refused(4, 'job', 'apply', path, says=['--force'])
+        self.ok('job', 'apply', path, '--force')
+
+    def test_jobs_missing_from_the_file_go_only_with_prune(self):
+        self.apply(jobs(daily('one'), daily('two')))
+        self.assertIn('two', self.apply(jobs(daily('one'))))
+        self.assertEqual(len(self.json('job', 'list')), 2)
+        self.apply(jobs(daily('one', shell='echo x')), '--prune')
+        self.assertEqual([job['name'] for job in self.json('job', 'list')], ['one'])
+
+    def test_run_by_hand_waits_and_tells_how_it_went(self):
+        self.apply(jobs(daily(shell='echo for $MATINS_BIZ_DATE; echo $MATINS_PARAM_region'), daily('bad', shell='exit 3')))
+        self.node()
+        self.ok('run', 'daily', '--date', day(1), '--param', 'region=eu', '--wait')
+        row = self.rows('daily')[day(1)]
+        self.assertEqual((row['status'], row['manual']), ('DONE', True))
+        self.assertEqual(self.ok('logs', row['run']), f'for {day(1)}\neu\n')
+        run = self.json('runs', 'daily')[0]
+        self.assertEqual((run['status'], run['exit_code']), ('DONE', 0))
+        for phase in ('planned_at', 'claimed_at', 'started_at', 'finished_at'):
+            self.assertIsNotNone(run[phase], phase)
+        self.refused(1, 'run', 'bad', '--date', day(1), '--wait')
+        self.assertEqual(self.json('runs', 'bad')[0]['exit_code'], 3)
+        self.ok('wait', 'daily', day(1), '--timeout', '5s')
+        self.refused(1, 'wait', 'bad', day(1), '--timeout', '5s')
+
+    def test_a_done_date_runs_again_only_with_again_and_a_reason(self):
+        self.apply(jobs(daily()))
+        self.node()
+        self.ok('run', 'daily', '--date', day(1), '--wait')
+        self.refused(4, 'run', 'daily', '--date', day(1), says=['--again'])
+        self.refused(2, 'run', 'daily', '--date', day(1), '--again', says=['--reason'])
+        self.ok('run', 'daily', '--date', day(1), '--again', '--reason', 'late statement', '--wait')
+        self.assertEqual(self.rows('daily')[day(1)]['generation'], 2)
+
+    def test_a_running_date_is_refused_naming_the_runner_and_cancelled(self):
+        self.apply(jobs(daily(shell='echo up; sleep 600')))
+        self.node()
+        self.ok('run', 'daily', '--date', day(1))
+        row = eventually('the run', lambda: (lambda r: r if r and r['status'] == 'RUNNING' else None)(self.rows('daily').get(day(1))))
+        self.refused(4, 'run', 'daily', '--date', day(1), says=[row['run'], row['node']])
+        self.ok('cancel', row['run'], '--reason', 'not needed')
+        eventually('the cancelled run', lambda: self.status_of('daily', day(1)) == 'FAILED')
+        self.assertIn('cancelled', json.dumps(self.json('runs', 'daily')))
+
+    def test_logs_follow_a_run_to_its_end(self):
+        gate = os.path.join(self.folder, 'gate')
+        self.apply(jobs(daily(shell=f'echo first; while [ ! -e {gate} ]; do sleep 0.05; done; echo last')))
+        self.node()
+        self.ok('run', 'daily', '--date', day(1))
+        run = eventually('the run', lambda: (self.rows('daily').get(day(1)) or {}).get('run', '0') != '0' and self.rows('daily')[day(1)]['run'])
+        follow = subprocess.Popen([MATINS, 'logs', run, '-f'], env=self.env(), stdout=subprocess.PIPE, text=True)
+        self.assertEqual(follow.stdout.readline(), 'first\n')
+        open(gate, 'w').close()
+        self.assertEqual(follow.communicate(timeout=60)[0], 'last\n')
+
+    def test_backfill_shows_then_runs_in_order(self):
+        self.apply(jobs(daily()))
+        shown = self.json('backfill', 'daily', '--from', day(4), '--to', day(2), '--dry-run')
+        self.assertEqual(shown['run'], [day(4), day(3), day(2)])
+        self.assertEqual(self.rows('daily'), {})
+        self.node()
+        self.ok('backfill', 'daily', '--from', day(4), '--to', day(2), '--reason', 'new source')
+        eventually('three dates', lambda: [r['status'] for r in self.rows('daily').values()] == ['DONE'] * 3)
+        runs = [run['period'] for run in reversed(self.json('runs', 'daily'))]
+        self.assertEqual(runs, [day(4), day(3), day(2)])
+        self.refused(2, 'backfill', 'daily', '--from', day(2), '--to', day(4))
+
+    def test_a_failed_date_blocks_until_it_is_skipped_with_a_reason(self):
+        start = f'    backfill: {{ start: {day(3)} }}'
+        self.apply(jobs(daily(shell=f'test $MATINS_BIZ_DATE != {day(3)}', more=start)))
+        self.node()
+        eventually('the failure', lambda: self.status_of('daily', day(3)) == 'FAILED')
+        self.assertEqual({self.status_of('daily', day(2)), self.status_of('daily', day(1))}, {'PLANNED'})
+        self.refused(2, 'skip', 'daily', day(3))
+        self.ok('skip', 'daily', day(3), '--reason', 'no data that day')
+        eventually('the later dates', lambda: self.status_of('daily', day(1)) == 'DONE')
+        self.assertEqual(self.json('watermark', 'daily')['high_water_mark'], day(1))
+        calendar = self.ok('watermark', 'daily', '--calendar')
+        self.assertIn('Mo  Tu', calendar)
+
+    def test_suspend_takes_back_and_resume_asks_what_of_the_missed(self):
+        start = f'    backfill: {{ start: {day(3)} }}'
+        self.apply(jobs(daily(more=start)))
+        self.refused(2, 'job', 'suspend', 'daily')
+        self.ok('job', 'suspend', 'daily', '--reason', 'migration')
+        self.refused(4, 'job', 'suspend', 'daily', '--reason', 'again', says=['migration'])
+        self.assertIn('suspended: migration', self.json('job', 'list')[0]['state'])
+        self.node()
+        self.refused(4, 'job', 'resume', 'daily', says=['3 period(s)', '--missed'])
+        self.ok('job', 'resume', 'daily', '--missed', 'skip', '--reason', 'not needed')
+        self.assertEqual({row['status'] for row in self.rows('daily').values()}, {'SKIPPED'})
+        self.refused(4, 'job', 'resume', 'daily')
+
+    def test_rename_keeps_history_and_delete_keeps_runs(self):
+        self.apply(jobs(daily()))
+        self.node()
+        self.ok('run', 'daily', '--date', day(1), '--wait')
+        self.ok('job', 'rename', 'daily', 'nightly', '--reason', 'clearer')
+        self.assertEqual(self.status_of('nightly', day(1)), 'DONE')
+        self.refused(3, 'job', 'show', 'daily', says=['nightly'])
+        self.refused(2, 'job', 'rename', 'nightly', 'a/b')
+        self.ok('job', 'delete', 'nightly', '--reason', 'gone')
+        self.refused(3, 'job', 'show', 'nightly')
+        self.assertEqual(len(self.json('runs')), 1)
+
+    def test_checkpoint_result_and_fence_speak_to_the_node(self):
+        script = (f'set -e; {MATINS} fence; {MATINS} checkpoint 1 half; {MATINS} result "{{\\"rows\\": 7}}"; '
+                  f'! {MATINS} checkpoint 1 again')
+        path = os.path.join(self.folder, 'steps.sh')
+        with open(path, 'w') as f:
+            f.write(script)
+        self.apply(jobs(daily(shell=f'sh {path}')))
+        self.node()
+        self.ok('run', 'daily', '--date', day(1), '--wait')
+        run = self.json('runs', 'daily')[0]
+        self.assertEqual(run['result'], {'rows': 7})
+        self.assertIn(run['run'], self.ok('logs', run['run']))
+        self.assertEqual(self.rows('daily')[day(1)]['checkpoint'], 1)
+        self.refused(2, 'checkpoint', '1', says=['MATINS_SOCKET'])
+
+    def test_status_tells_nodes_and_what_waits(self):
+        node = self.node('--label', 'db-east')
+        status = self.json('status')
+        self.assertEqual([n['labels'] for n in status['nodes']], [['db-east']])
+        self.assertEqual(node.stop(), 0)
+        self.assertTrue(self.json('status')['nodes'][0]['left'])
+        self.assertIn('NODE', self.ok('status'))
+
+    def test_an_epoch_bump_raises_every_later_fence(self):
+        self.apply(jobs(daily()))
+        self.node()
+        self.ok('run', 'daily', '--date', day(1), '--wait')
+        before = int(self.json('runs')[0]['run'])
+        self.ok('epoch', 'bump', '--reason', 'failover')
+        self.ok('run', 'daily', '--date', day(2), '--wait')
+        self.assertGreaterEqual(int(self.json('runs')[0]['run']), before + (1 << 40) - (1 << 20))
+
+    def test_db_check_clock_accept_and_backup(self):
+        self.assertEqual(self.json('db', 'check')['problems'], [])
+        self.ok('clock', 'accept', '--reason', 'looked at it')
+        self.apply(jobs(daily()))
+        copy = os.path.join(self.folder, 'copy.db')
+        if self.kind == 'postgresql':
+            self.refused(4, 'db', 'backup', copy, says=['pg_dump'])
+            return
+        self.ok('db', 'backup', copy)
+        self.ok('job', 'delete', 'daily', '--reason', 'by mistake')
+        epoch = self.json('status')['epoch']
+        self.ok('db', 'restore', copy)
+        self.assertEqual([job['name'] for job in self.json('job', 'list')], ['daily'])
+        self.assertGreater(self.json('status')['epoch'], epoch)
+
+    def test_what_is_not_there_is_told_by_code_and_mend(self):
+        self.apply(jobs(daily()))
+        self.refused(3, 'job', 'show', 'nobody', says=['nobody', 'daily'])
+        self.refused(3, 'run', 'nobody', says=['nobody'])
+        self.refused(3, 'logs', '12345')
+        self.refused(3, 'cancel', '12345')
+        self.refused(2, 'logs', 'abc', says=['matins runs'])
+        self.refused(2, 'run', 'daily', '--date', 'yesterday')
+        self.refused(2, 'run', 'daily', '--param', 'novalue')
+        self.refused(2, 'watermark', 'daily', '--from', '2026-02-30')
+        self.refused(2, 'frobnicate')
+        self.refused(7, 'wait', 'daily', day(1), '--timeout', '100ms')
+
+
+class WithoutStore(unittest.TestCase):
+
+    def matins(self, *args, **more):
+        env = {k: v for k, v in os.environ.items() if k != 'MATINS_STORE'}
+        return subprocess.run([MATINS, *args], env=env, capture_output=True, text=True, timeout=60, **more)
+
+    def test_next_in_a_zone_and_in_batches(self):
+        done = self.matins('next', '--tz', 'America/New_York', '--from', '2026-03-07T12:00:00Z', '-n', '2', '30 2 * * *', '-o', 'json')
+        self.assertEqual(json.loads(done.stdout)['next'], ['2026-03-08T07:00:00Z', '2026-03-09T06:30:00Z'])
+        lines = ['{"expr": "0 0 * * *", "from": "2026-11-29T00:00:00Z", "n": 2}', 'not json', '{"expr": "0 0 30 2 *"}']
+        done = self.matins('next', '--batch', input='\n'.join(lines) + '\n')
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(answers[0], {'next': ['2026-11-30T00:00:00Z', '2026-12-01T00:00:00Z']})
+        self.assertIn('error', answers[1])
+        self.assertTrue('error' in answers[2] or answers[2] == {'next': []})
+        self.assertEqual(self.matins('next', '61 * * * *').returncode, 2)
+
+    def test_lint_tells_line_reason_and_mend(self):
+        text = 'jobs:\n  - name: a\n    schedule: "0 1 * * *"\n    run: { shell: "true" }\n'
+        done = self.matins('lint', '-', input=text)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stdout, r':2:\d+: .*misfire')
+        done = self.matins('lint', '-', '-o', 'json', input=text)
+        self.assertEqual(json.loads(done.stdout)['errors'], 1)
+
+    def test_no_store_and_a_store_without_a_schema_are_told(self):
+        done = self.matins('job', 'list')
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('MATINS_STORE', done.stderr)
+        done = self.matins('job', 'list', '--store', 'sqlite:/tmp/does-not-exist-matins.db')
+        self.assertIn('db migrate', done.stderr)
+        self.assertFalse(os.path.exists('/tmp/does-not-exist-matins.db'))
+
+    def test_an_unreachable_store_hides_the_password(self):
+        done = self.matins('job', 'list', '--store', 'postgresql://me:s3cret@127.0.0.1:1/db?schema=x')
+        self.assertEqual(done.returncode, 5)
+        self.assertNotIn('s3cret', done.stderr)
+
+    def test_version_completion_and_help_list_what_works(self):
+        self.assertIn('matins ', self.matins('version').stdout)
+        script = self.matins('completion', 'bash').stdout
+        self.assertEqual(subprocess.run(['bash', '-n'], input=script, text=True).returncode, 0)
+        self.assertIn('watermark', script)
+        for shell in ('zsh', 'fish'):
+            self.assertIn('watermark', self.matins('completion', shell).stdout)
+        self.assertEqual(self.matins('completion', 'tcsh').returncode, 2)
+        help_text = self.matins('--help').stdout
+        for command in re.findall(r'^  ([a-z]+) ', help_text.split('Subcommands:')[1], re.M):
+            self.assertEqual(self.matins(command, '--help').returncode, 0, command)
+
+    def test_fence_sql_runs_in_its_database(self):
+        text = self.matins('fence', 'sql', '--dialect', 'sqlite').stdout
+        self.assertIn('matins_fence', text)
+        self.assertEqual(self.matins('fence', 'sql', '--dialect', 'oracle').returncode, 2)
+
+
+if __name__ == '__main__':
+    unittest.main()

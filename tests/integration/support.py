@@ -1,0 +1,145 @@
+"""What the tests of whole commands share: a store of their own, `matins` on it, and nodes.
+
+MATINS_BINARY names the program; MATINS_TEST_POSTGRES the file with the port of ctest's PostgreSQL.
+"""
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+MATINS = os.environ['MATINS_BINARY']
+PATIENCE = 60  # seconds that anything may take on a busy machine before a test gives up
+
+
+def postgres_port():
+    path = os.environ.get('MATINS_TEST_POSTGRES')
+    if not path:
+        raise RuntimeError('MATINS_TEST_POSTGRES is not set: run by ctest')
+    with open(path) as f:
+        return int(f.read().split()[0])
+
+
+def eventually(what, probe):
+    """Asks `probe` until it answers something true; that is the answer."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        answer = probe()
+        if answer:
+            return answer
+        if time.monotonic() > until:
+            raise AssertionError(f'waited {PATIENCE} s for {what}')
+        time.sleep(0.02)
+
+
+class Node:
+    """A `matins serve` process."""
+
+    def __init__(self, case, *args):
+        self.log_path = os.path.join(case.folder, f'node-{secrets.token_hex(4)}.log')
+        self.log = open(self.log_path, 'wb')
+        self.process = subprocess.Popen([MATINS, 'serve', '--runtime-dir', case.folder, *args], env=case.env(),
+                                        stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        case.addCleanup(self.kill)
+        eventually('the node to serve', lambda: 'serves' in self.text() or self.process.poll() is not None)
+        if self.process.poll() is not None:
+            raise AssertionError(f'the node ended: {self.text()}')
+
+    def text(self):
+        with open(self.log_path, errors='replace') as f:
+            return f.read()
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def stop(self):
+        self.signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE)
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.signal(signal.SIGKILL)
+            self.signal(signal.SIGCONT)
+            self.process.wait(PATIENCE)
+        self.log.close()
+
+
+class StoreCase(unittest.TestCase):
+    """A test with a fresh store; subclasses say of which kind."""
+    kind = None
+
+    def setUp(self):
+        # Sockets' paths are short, so the folder is directly among the temporary files.
+        folder = tempfile.TemporaryDirectory(prefix='mt')
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.store = self.fresh_store()
+        self.ok('db', 'migrate')
+
+    def fresh_store(self):
+        if self.kind == 'sqlite':
+            return f'sqlite:{self.folder}/{secrets.token_hex(4)}.db'
+        return f'postgresql://postgres@127.0.0.1:{postgres_port()}/postgres?schema=t_{secrets.token_hex(6)}'
+
+    def env(self):
+        return {**os.environ, 'MATINS_STORE': self.store}
+
+    def run_matins(self, *args, **more):
+        return subprocess.run([MATINS, *args], env=self.env(), capture_output=True, text=True, timeout=PATIENCE * 2,
+                              stdin=None if 'input' in more else subprocess.DEVNULL, **more)
+
+    def ok(self, *args, **more):
+        done = self.run_matins(*args, **more)
+        self.assertEqual(done.returncode, 0, f'matins {" ".join(args)}: {done.stdout}{done.stderr}')
+        return done.stdout
+
+    def refused(self, code, *args, says=()):
+        done = self.run_matins(*args)
+        self.assertEqual(done.returncode, code, f'matins {" ".join(args)}: {done.stdout}{done.stderr}')
+        for word in says:
+            self.assertIn(word, done.stderr)
+        return done.stderr
+
+    def json(self, *args):
+        return json.loads(self.ok(*args, '-o', 'json'))
+
+    def apply(self, jobs, *args):
+        path = os.path.join(self.folder, 'jobs.yaml')
+        with open(path, 'w') as f:
+            f.write(jobs)
+        return self.ok('job', 'apply', path, *args)
+
+    def node(self, *args):
+        return Node(self, *args)
+
+    def sql(self, statement):
+        """Plain SQL as a person types it, with the database's own shell; rows as lists of texts."""
+        if self.kind == 'sqlite':
+            command = ['sqlite3', '-separator', '|', self.store[len('sqlite:'):], '.timeout 5000', statement]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        else:
+            url, schema = self.store.split('?schema=')
+            done = subprocess.run(['psql', '-AtX', '-v', 'ON_ERROR_STOP=1', url, '-c', f'set search_path = {schema}', '-c', statement],
+                                  capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [line.split('|') for line in done.stdout.splitlines() if line != 'SET']
+
+    def rows(self, job):
+        return {row['period']: row for row in self.json('watermark', job)['periods']}
+
+    def status_of(self, job, period):
+        row = self.rows(job).get(period)
+        return row and row['status']
+
+
+def for_each_store(case):
+    """Two classes of one: the same tests on SQLite and on PostgreSQL. The class itself is no test."""
+    module = sys.modules[case.__module__]
+    for kind in ('sqlite', 'postgresql'):
+        name = f'{case.__name__}_{kind}'
+        made = type(name, (case,), {'kind': kind, '__module__': case.__module__})
+        setattr(module, name, made)
