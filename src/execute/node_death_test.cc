@@ -109,7 +109,7 @@ TEST(NodeDeath, ByKillEndsTheTreeAndGivesTheLeaseBack) {
 TEST(NodeDeath, AStoppedNodesRunIsDeadByItsDeadline) {
   TempFolder folder;
   const std::string give_back = folder.Script("matins", "#!/bin/sh\necho > \"$0.done\"\n");
-  Node node(folder, "1", give_back, kTree);
+  Node node(folder, "3", give_back, kTree);
   const std::vector<pid_t> pids = Pids(node);
   node.Signal(SIGSTOP);
   for (pid_t pid : pids) EXPECT_TRUE(AwaitGone(pid));

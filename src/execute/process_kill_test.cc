@@ -36,7 +36,7 @@ void ExpectAllDead(const std::vector<pid_t>& pids) {
 TEST(ProcessKill, ATimeOutReachesTheWholeTree) {
   WatchedRunner runner;
   RunRequest request = ShellRun(1, absl::StrCat("trap '' TERM\n", kTree));
-  request.time_out = Soon(1, 1.2);
+  request.time_out = Soon(3, 3.2);
   runner->Start(std::move(request));
   const std::vector<pid_t> pids = AwaitPids(runner, 1, 4);
   const RunEnded ended = runner.AwaitEnd(1);
@@ -129,12 +129,14 @@ TEST(ProcessKill, AStormOfForksEnds) {
       ShellRun(1, absl::StrCat("trap '' TERM; ", chain, "; ", chain,
                                "; i=0; while [ $i -lt 100 ]; do (sleep 600 &); i=$((i+1)); done; "
                                "echo up; sleep 600"));
+  // A mark of this test alone: others may run on the same machine.
+  request.env = {{.name = "STORM", .value = folder.path()}};
   runner->Start(std::move(request));
   runner.AwaitOf<RunOutput>(1);
   runner->Stop(1, StopReason::kCancelled, absl::ZeroDuration());
   const RunEnded ended = runner.AwaitEnd(1);
   EXPECT_TRUE(ended.tree_dead);
-  EXPECT_EQ(KillByEnvironment("MATINS_RUN_ID=1"), 0);
+  EXPECT_EQ(KillByEnvironment(absl::StrCat("STORM=", folder.path())), 0);
 }
 
 TEST(ProcessKill, ClosingTheRunnerIsTheNodesDeath) {
@@ -154,6 +156,7 @@ TEST(ProcessKill, ClosingTheRunnerIsTheNodesDeath) {
 
 pid_t ParentOf(pid_t pid) {
   const std::string stat = ReadWholeFile(absl::StrCat("/proc/", pid, "/stat"));
+  if (stat.empty()) return -1;
   const std::vector<std::string> fields = absl::StrSplit(stat.substr(stat.rfind(')') + 2), ' ');
   return atoi(fields[1].c_str());
 }
@@ -162,6 +165,7 @@ TEST(Guard, IgnoresTheSignalsOfAGroup) {
   WatchedRunner runner;
   runner->Start(ShellRun(1, "sleep 0.3; exit 7"));
   const pid_t guard = ParentOf(runner.AwaitOf<RunStarted>(1).pid);
+  ASSERT_GT(guard, 1);
   for (int sig : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) kill(guard, sig);
   EXPECT_EQ(runner.AwaitEnd(1).exit_code, 7);
 }
@@ -169,10 +173,12 @@ TEST(Guard, IgnoresTheSignalsOfAGroup) {
 TEST(Guard, ThatIsStoppedDoesNotKeepItsTreeAlive) {
   WatchedRunner runner;
   RunRequest request = ShellRun(1, absl::StrCat("trap '' TERM\n", kTree));
-  request.time_out = Soon(1, 1);
+  request.time_out = Soon(3, 3);
   runner->Start(std::move(request));
   const std::vector<pid_t> pids = AwaitPids(runner, 1, 4);
-  kill(ParentOf(pids.back()), SIGSTOP);
+  const pid_t guard = ParentOf(runner.AwaitOf<RunStarted>(1).pid);
+  ASSERT_GT(guard, 1);
+  kill(guard, SIGSTOP);
   const RunEnded ended = runner.AwaitEnd(1);
   EXPECT_EQ(ended.stopped, StopReason::kTimeOut);
   EXPECT_TRUE(ended.tree_dead);
@@ -183,7 +189,9 @@ TEST(Guard, ThatIsKilledTakesItsTreeAlongButProvesNothing) {
   WatchedRunner runner;
   runner->Start(ShellRun(1, kTree));
   const std::vector<pid_t> pids = AwaitPids(runner, 1, 4);
-  kill(ParentOf(runner.AwaitOf<RunStarted>(1).pid), SIGKILL);
+  const pid_t guard = ParentOf(runner.AwaitOf<RunStarted>(1).pid);
+  ASSERT_GT(guard, 1);
+  kill(guard, SIGKILL);
   const RunEnded ended = runner.AwaitEnd(1);
   EXPECT_EQ(ended.signal, SIGKILL);
   EXPECT_FALSE(ended.tree_dead);
