@@ -298,12 +298,12 @@ Statement Connection::Settings() const {
 }
 
 absl::StatusOr<std::vector<Rows>> Connection::Read(const std::vector<Statement>& statements) {
-  std::vector<Statement> all = {{"begin isolation level repeatable read read only", {}},
+  std::vector<Statement> all = {{"BEGIN isolation level repeatable read read only", {}},
                                 Settings()};
   if (IsMutant(Mutant::kClockBeforeLock)) all.push_back({preamble_, {}});
   const size_t head = all.size();
   all.insert(all.end(), statements.begin(), statements.end());
-  all.push_back({"commit", {}});
+  all.push_back({"COMMIT", {}});
   for (int tries = 0;; ++tries) {
     RETURN_IF_ERROR(Ready());
     auto rows = Send(all);
@@ -319,11 +319,11 @@ absl::StatusOr<std::vector<Rows>> Connection::Read(const std::vector<Statement>&
 
 absl::StatusOr<std::vector<Rows>> Connection::Write(const std::vector<Statement>& statements) {
   RETURN_IF_ERROR(Ready());
-  std::vector<Statement> all = {{"begin isolation level read committed", {}}, Settings()};
+  std::vector<Statement> all = {{"BEGIN isolation level read committed", {}}, Settings()};
   if (IsMutant(Mutant::kClockBeforeLock)) all.push_back({preamble_, {}});
   const size_t head = all.size();
   all.insert(all.end(), statements.begin(), statements.end());
-  all.push_back({"commit", {}});
+  all.push_back({"COMMIT", {}});
   auto rows = Send(all);
   if (!rows.ok()) {
     if (conn_ == nullptr) return InDoubtError(rows.status().message());
@@ -351,12 +351,12 @@ absl::StatusOr<std::vector<Rows>> Connection::Open(absl::string_view begin, bool
 }
 
 absl::StatusOr<std::vector<Rows>> Connection::Begin(const std::vector<Statement>& statements) {
-  return Open("begin isolation level read committed", true, statements);
+  return Open("BEGIN isolation level read committed", true, statements);
 }
 
 absl::StatusOr<std::vector<Rows>> Connection::BeginSnapshot(
     const std::vector<Statement>& statements) {
-  return Open("begin isolation level repeatable read read only", false, statements);
+  return Open("BEGIN isolation level repeatable read read only", false, statements);
 }
 
 absl::StatusOr<std::vector<Rows>> Connection::More(const std::vector<Statement>& statements) {
@@ -369,7 +369,7 @@ absl::StatusOr<std::vector<Rows>> Connection::More(const std::vector<Statement>&
 absl::StatusOr<std::vector<Rows>> Connection::Commit(const std::vector<Statement>& statements) {
   if (!open_) return StoreAwayError(absl::StrCat(options_.where, ": the transaction is over"));
   std::vector<Statement> all = statements;
-  all.push_back({"commit", {}});
+  all.push_back({"COMMIT", {}});
   auto rows = Send(all);
   if (!rows.ok()) {
     if (conn_ == nullptr && writes_) return InDoubtError(rows.status().message());
@@ -384,7 +384,7 @@ absl::StatusOr<std::vector<Rows>> Connection::Commit(const std::vector<Statement
 void Connection::Rollback() {
   open_ = false;
   if (conn_ == nullptr || PQtransactionStatus(conn_) == PQTRANS_IDLE) return;
-  if (!Send({{"rollback", {}}}).ok()) Drop();
+  if (!Send({{"ROLLBACK", {}}}).ok()) Drop();
 }
 
 absl::StatusOr<std::vector<Rows>> Connection::Bare(const std::vector<Statement>& statements) {

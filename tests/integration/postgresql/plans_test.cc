@@ -1,0 +1,123 @@
+// What it costs: the due rows are found by their index without a sort, heartbeats stay inside their
+// page, and a run writes three rows.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/integration/postgresql/stage.h"
+#include "tests/support/postgres_server.h"
+#include "tests/support/sql_client.h"
+
+namespace matins::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Costs : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    url_ = TestPostgresUrl();
+    auto stage = Stage::Open(url_);
+    ASSERT_TRUE(stage.ok()) << stage.status();
+    stage_ = *std::move(stage);
+    ASSERT_OK(stage_.Apply("a"));
+    auto client = SqlClient::Connect(url_);
+    ASSERT_TRUE(client.ok()) << client.status();
+    client_ = *std::move(client);
+    Query(absl::StrCat("set search_path = \"", SchemaOf(url_), "\""));
+  }
+
+  std::string Query(absl::string_view sql) {
+    const auto rows = client_->Query(sql);
+    EXPECT_TRUE(rows.ok()) << rows.status();
+    std::string text;
+    if (!rows.ok()) return text;
+    for (const auto& row : *rows) {
+      for (const auto& cell : row) absl::StrAppend(&text, cell, "|");
+      text += "\n";
+    }
+    return text;
+  }
+  int64_t Number(absl::string_view sql) { return std::stoll(Query(sql)); }
+
+  std::string url_;
+  Stage stage_;
+  std::unique_ptr<SqlClient> client_;
+};
+
+TEST_F(Costs, DueRowsAreFoundByTheirIndexWithoutASort) {
+  // Many rows that are done or far away, and a few that are due.
+  Query(
+      "insert into job_watermark(job_name, period, biz_date, status, due_at, not_before, look_at) "
+      "select 'a', 'f' || i, '2030-01-01', case when i % 2 = 0 then 'DONE' else 'PLANNED' end, "
+      "now() + interval '1 day', now(), now() + interval '1 day' from generate_series(1, 20000) i");
+  ASSERT_OK(stage_.Plan("a", 0, 20));
+  Query("analyze job_watermark");
+  const std::string plan = Query(
+      "explain select r.job_name, r.period from job_watermark r where r.status = 'PLANNED' and "
+      "r.look_at <= now() and (r.held_by is null or r.held_until <= now()) order by r.look_at "
+      "limit 100");
+  EXPECT_THAT(plan, HasSubstr("job_watermark_due"));
+  EXPECT_THAT(plan, Not(HasSubstr("Sort")));
+  EXPECT_THAT(plan, Not(HasSubstr("Seq Scan")));
+}
+
+// The pages of job_watermark that one Hold and one START read do not grow with what is not due.
+TEST_F(Costs, AStartDoesNotReadWhatIsNotDue) {
+  Query(
+      "insert into job_watermark(job_name, period, biz_date, status, due_at, not_before, look_at) "
+      "select 'a', 'f' || i, '2030-01-01', case when i % 2 = 0 then 'DONE' else 'PLANNED' end, "
+      "now() + interval '1 day', now(), now() + interval '1 day' from generate_series(1, 50000) i");
+  ASSERT_OK(stage_.Plan("a", 0, 5));
+  Query("analyze job_watermark");
+  const auto seq_scans = [&] {
+    Query("select pg_stat_clear_snapshot()");
+    return Number(
+        "select seq_scan from pg_stat_user_tables where relid = 'job_watermark'::regclass");
+  };
+  const int64_t before = seq_scans();
+  StartRequest request;
+  request.node.name = "n1";
+  request.nonce = 1;
+  request.also_due = 5;
+  ASSERT_OK_AND_ASSIGN(const StartAnswers answers, stage_.store->Start(request));
+  EXPECT_EQ(answers.rows.size(), 5u);
+  HoldRequest hold;
+  hold.node.name = "n1";
+  ASSERT_OK(stage_.store->Hold(hold).status());
+  ASSERT_OK(stage_.store->ReadStale(10).status());
+  // The backend tells its counts when it is idle or ends.
+  stage_.store.reset();
+  stage_.acts.reset();
+  EXPECT_EQ(seq_scans(), before);
+}
+
+TEST_F(Costs, HeartbeatsStayInsideTheirPageAndARunWritesThreeRows) {
+  ASSERT_OK(stage_.Plan("a", 0, 1));
+  ASSERT_OK_AND_ASSIGN(const Claim claim, stage_.Claimed(KeyOf("a", 0)));
+  for (int i = 0; i < 10; ++i) {
+    const ExtendRequest extend{TicketOf(claim), absl::Seconds(30 + i)};
+    ASSERT_OK(stage_.store->Extend({&extend, 1}).status());
+  }
+  const FinishRequest finish = DoneOf(claim);
+  ASSERT_OK(stage_.store->Finish({&finish, 1}).status());
+  stage_.store.reset();
+  stage_.acts.reset();
+  // The counts arrive when the backends have ended.
+  const std::string query =
+      "select t.n_tup_ins, t.n_tup_upd, t.n_tup_hot_upd, r.n_tup_ins from pg_stat_user_tables t, "
+      "pg_stat_user_tables r where t.relid = 'job_watermark'::regclass and r.relid = "
+      "'job_run'::regclass";
+  std::string counts;
+  for (int tries = 0; tries < 2000; ++tries) {
+    Query("select pg_stat_clear_snapshot()");
+    counts = Query(query);
+    if (counts == "1|12|10|1|\n") break;
+  }
+  // One insert by the plan; START, ten beats (in place) and the finish; one attempt's row.
+  EXPECT_EQ(counts, "1|12|10|1|\n");
+}
+
+}  // namespace
+}  // namespace matins::testing
