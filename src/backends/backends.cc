@@ -10,9 +10,23 @@
 #include "store/sqlite/sqlite_database.h"
 #if MATINS_POSTGRESQL
 #include "store/postgresql/database.h"
+#include "store/postgresql/url.h"
 #endif
 
 namespace matins {
+namespace {
+
+[[maybe_unused]] bool IsPostgresql(absl::string_view url) {
+  return absl::StartsWith(url, "postgresql:") || absl::StartsWith(url, "postgres:");
+}
+
+absl::Status UnknownScheme(absl::string_view url) {
+  const absl::string_view scheme = url.substr(0, std::min(url.find(':'), url.size()));
+  return BadInput("store", absl::StrCat("'", scheme, "' is no store of this version"),
+                  "write sqlite:PATH or postgresql://user@host/database?schema=matins");
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Database>> DatabaseFromUrl(absl::string_view url,
                                                           DatabaseOptions options) {
@@ -25,13 +39,20 @@ absl::StatusOr<std::unique_ptr<Database>> DatabaseFromUrl(absl::string_view url,
     return sqlite::NewDatabase(std::string(path), std::move(options));
   }
 #if MATINS_POSTGRESQL
-  if (absl::StartsWith(url, "postgresql:") || absl::StartsWith(url, "postgres:")) {
-    return OpenPostgresDatabase(url, options);
+  if (IsPostgresql(url)) return OpenPostgresDatabase(url, options);
+#endif
+  return UnknownScheme(url);
+}
+
+absl::StatusOr<CommitPlace> CommitPlaceOf(absl::string_view url) {
+  if (absl::StartsWith(url, "sqlite:")) return CommitPlace{FenceDialect::kSqlite, ""};
+#if MATINS_POSTGRESQL
+  if (IsPostgresql(url)) {
+    ASSIGN_OR_RETURN(postgresql::Url parsed, postgresql::ParseUrl(url));
+    return CommitPlace{FenceDialect::kPostgresql, std::move(parsed.schema)};
   }
 #endif
-  const absl::string_view scheme = url.substr(0, std::min(url.find(':'), url.size()));
-  return BadInput("store", absl::StrCat("'", scheme, "' is no store of this version"),
-                  "write sqlite:PATH or postgresql://user@host/database?schema=matins");
+  return UnknownScheme(url);
 }
 
 }  // namespace matins

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "store/database.h"
+#include "store/fence_sql.h"
 
 namespace matins {
 
@@ -15,6 +16,8 @@ namespace matins {
 // InvalidArgument for anything else; the message never repeats a password.
 absl::StatusOr<std::unique_ptr<Database>> DatabaseFromUrl(absl::string_view url,
                                                           DatabaseOptions options = {});
+// Where a job of that store with `commit: job` writes DONE.
+absl::StatusOr<CommitPlace> CommitPlaceOf(absl::string_view url);
 
 }  // namespace matins
 

@@ -21,5 +21,14 @@ TEST(DatabaseFromUrl, RefusesWhatItDoesNotKnowWithoutRepeatingAPassword) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("sqlite:PATH"));
 }
 
+TEST(CommitPlaceOf, KnowsDialectAndSchema) {
+  EXPECT_EQ(CommitPlaceOf("sqlite:matins.db")->dialect, FenceDialect::kSqlite);
+  EXPECT_EQ(CommitPlaceOf("oracle:x").status().code(), absl::StatusCode::kInvalidArgument);
+  const auto there = CommitPlaceOf("postgresql://me@host/db?schema=night");
+  if (absl::IsInvalidArgument(there.status())) GTEST_SKIP() << "built without PostgreSQL";
+  EXPECT_EQ(there->dialect, FenceDialect::kPostgresql);
+  EXPECT_EQ(there->schema, "night");
+}
+
 }  // namespace
 }  // namespace matins

@@ -42,6 +42,12 @@ struct FenceStatements {
   std::string record;  // the attempt's row, so that each accepted result has one (J)
 };
 
+// The store's own database, as a job's own transaction has to address it. SQLite has no schemas.
+struct CommitPlace {
+  FenceDialect dialect = FenceDialect::kSqlite;
+  std::string schema;
+};
+
 const FenceStatements& FenceSql(FenceDialect dialect);
 
 // All of it as a script with comments and named parameters. InvalidArgument for a dialect that is
