@@ -28,17 +28,6 @@ void AbortProcess(const RunRequest& request) {
   std::abort();
 }
 
-// The head as it comes, then a tail that is cut at its front.
-void Keep(absl::string_view text, const OutputLimits& limits, OutputKept& kept) {
-  kept.total_bytes += static_cast<int64_t>(text.size());
-  const auto room = static_cast<size_t>(limits.head_bytes) - kept.head.size();
-  absl::StrAppend(&kept.head, text.substr(0, room));
-  if (text.size() <= room) return;
-  absl::StrAppend(&kept.tail, text.substr(room));
-  const auto most = static_cast<size_t>(limits.tail_bytes);
-  if (kept.tail.size() > most) kept.tail.erase(0, kept.tail.size() - most);
-}
-
 class HandlerRunner final : public Runner {
  public:
   explicit HandlerRunner(HandlerRunnerOptions options)
@@ -121,6 +110,10 @@ class HandlerRunner final : public Runner {
 
     const RunRequest& request() const override { return what; }
     std::stop_token stop_token() const override { return stop_source.get_token(); }
+    StopReason stop_reason() const override {
+      absl::MutexLock lock(&runner.mutex_);
+      return stop_source.stop_requested() ? plan.reason() : StopReason::kNone;
+    }
     absl::StatusOr<std::string> Ask(AskKind kind, int64_t number, std::string payload) override {
       return runner.Ask(*this, {.kind = kind, .number = number, .payload = std::move(payload)});
     }
@@ -162,7 +155,7 @@ class HandlerRunner final : public Runner {
     absl::MutexLock lock(&mutex_);
     if (run.let_go) return;
     const int64_t offset = run.output.total_bytes;
-    Keep(text, run.what.output, run.output);
+    run.output.Append(text, run.what.output);
     events_.Push({run.what.run, RunOutput{.offset = offset, .bytes = std::string(text)}});
   }
 

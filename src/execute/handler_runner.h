@@ -30,6 +30,8 @@ class HandlerContext {
   virtual const RunRequest& request() const = 0;
   // Set when the run is to stop. A handler that looks at it now and then can end in order.
   virtual std::stop_token stop_token() const = 0;
+  // Why the token is set; kNone while it is not.
+  virtual StopReason stop_reason() const = 0;
   // Waits for the store's answer; Aborted once the lease is lost or the run was let go.
   virtual absl::StatusOr<std::string> Ask(AskKind kind, int64_t number, std::string payload) = 0;
   // Adds to the run's output.

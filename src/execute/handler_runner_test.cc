@@ -106,7 +106,9 @@ TEST_F(Handlers, AskAndWaitForTheStore) {
 
 TEST_F(Handlers, SeeTheirTokenAtTheDeadlineAndMayEndInOrder) {
   options.handlers["h"] = [](HandlerContext& run) {
+    EXPECT_EQ(run.stop_reason(), StopReason::kNone);
     AwaitStop(run.stop_token());
+    EXPECT_EQ(run.stop_reason(), StopReason::kLeaseLost);
     EXPECT_TRUE(absl::IsAborted(run.Ask(AskKind::kCheckpoint, 1, "late").status()));
     return absl::OkStatus();
   };
@@ -123,6 +125,7 @@ TEST_F(Handlers, SeeTheirTokenAtTheDeadlineAndMayEndInOrder) {
 TEST_F(Handlers, MayAskDuringTheGraceOfACancel) {
   options.handlers["h"] = [](HandlerContext& run) {
     AwaitStop(run.stop_token());
+    EXPECT_EQ(run.stop_reason(), StopReason::kShutdown);
     return run.Ask(AskKind::kCheckpoint, 1, "last").status();
   };
   Open();

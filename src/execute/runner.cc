@@ -26,6 +26,16 @@ absl::string_view StopReasonText(StopReason reason) {
   return "";
 }
 
+void OutputKept::Append(absl::string_view text, const OutputLimits& limits) {
+  total_bytes += static_cast<int64_t>(text.size());
+  const size_t room = static_cast<size_t>(limits.head_bytes) - head.size();
+  absl::StrAppend(&head, text.substr(0, room));
+  if (text.size() <= room) return;
+  absl::StrAppend(&tail, text.substr(room));
+  const auto most = static_cast<size_t>(limits.tail_bytes);
+  if (tail.size() > most) tail.erase(0, tail.size() - most);
+}
+
 std::string OutputKept::Joined() const {
   const int64_t cut =
       total_bytes - static_cast<int64_t>(head.size()) - static_cast<int64_t>(tail.size());

@@ -136,6 +136,8 @@ struct OutputKept {
   std::string head;         // any bytes
   std::string tail;         // what came last, never overlapping `head`
   int64_t total_bytes = 0;  // all that was written
+  // The head as it comes, then a tail that is cut at its front.
+  void Append(absl::string_view text, const OutputLimits& limits);
   // Head, a line that tells what was cut (none where nothing was), tail.
   std::string Joined() const;
 };
