@@ -125,8 +125,9 @@ absl::Status Bill(Sql& sql, const BodyOptions& options) {
   ASSIGN_OR_RETURN(const std::string socket, Variable("MATINS_SOCKET"));
   // Where an earlier attempt stopped: groups up to the checkpoint are billed.
   int64_t done = 0;
-  if (const char* text = std::getenv("MATINS_CHECKPOINT"); text != nullptr)
+  if (const char* text = std::getenv("MATINS_CHECKPOINT_NUMBER"); text != nullptr) {
     (void)absl::SimpleAtoi(text, &done);
+  }
   for (int64_t group = done; group < kMerchantGroups; ++group) {
     RETURN_IF_ERROR(
         BillGroup(sql, start_text, absl::ToCivilHour(start, zone), static_cast<int>(group)));

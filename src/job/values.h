@@ -174,8 +174,8 @@ struct Outcome {
     kRetry,      // PLANNED again, not before now + `backoff`; uses up an attempt
     kFailed,     // FAILED; the next trigger gives new attempts
     kHeld,       // FAILED(held): final until a person acts
-    kReturned,   // PLANNED again at once, uses up nothing (drain, or a guard that gives the lease
-                 // back)
+    kReturned,   // PLANNED again at once, uses up nothing (drain; or, with reason `lost`, a dead
+                 // node's guard that gives the lease back: a loss)
   };
   Kind kind = Kind::kDone;
   std::string reason;   // one of reason::, or empty for kDone

@@ -8,7 +8,13 @@
 
 namespace matins {
 
+bool IsLoss(const Outcome& outcome) {
+  return outcome.reason == reason::kLost ||
+         (outcome.kind == Outcome::Kind::kHeld && outcome.reason == reason::kHeld);
+}
+
 absl::string_view RunWord(const Outcome& outcome) {
+  if (IsLoss(outcome)) return "LOST";
   switch (outcome.kind) {
     case Outcome::Kind::kDone:
     case Outcome::Kind::kDoneByJob:

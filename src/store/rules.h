@@ -35,8 +35,12 @@ inline constexpr size_t kCheckpointBytes = 64 * 1024;
 inline constexpr int kEpochShift = 40;
 
 // job_run's status for an attempt that its node ended: "DONE", "RETRY", "FAILED", "CANCELLED" (by
-// reason), "RETURNED".
+// reason), "RETURNED", "LOST".
 absl::string_view RunWord(const Outcome& outcome);
+
+// Whether the outcome tells of a lost attempt, as a dead node's guard writes it: it counts among
+// the period's losses.
+bool IsLoss(const Outcome& outcome);
 
 // What a job's newest attempt came to, for people: "DONE", "FAILED(exit)".
 std::string ResultText(absl::string_view run_word, absl::string_view reason);

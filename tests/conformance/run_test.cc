@@ -118,6 +118,20 @@ TEST_F(Run, WhatIsGivenBackUsesUpNothing) {
   EXPECT_EQ(next.attempt, 1);
 }
 
+TEST_F(Run, WhatADeadNodesGuardGivesBackIsALoss) {
+  const Claim claim = Running(PlainJob("a"));
+  Outcome outcome;
+  outcome.kind = Outcome::Kind::kReturned;
+  outcome.reason = reason::kLost;
+  EXPECT_EQ(End(claim, outcome), "");
+  const PeriodRow row = Row(claim.key);
+  EXPECT_EQ(StateText(row), "PLANNED(lost)");
+  EXPECT_EQ(row.losses, 1);
+  EXPECT_EQ(row.attempts, 0);
+  EXPECT_GT(row.fence, claim.fence);
+  EXPECT_EQ(LastRun("a").status, "LOST");
+}
+
 TEST_F(Run, ALostAttemptIsNoFailureAndIsRecorded) {
   const Claim claim = Running(PlainJob("a"));
   world().SetClock(At(31));

@@ -544,6 +544,7 @@ class ModelStore final : public Store {
     ending.outcome = request.outcome;
     ending.run_word = std::string(RunWord(request.outcome));
     ending.burn = request.outcome.kind == Outcome::Kind::kReturned;
+    ending.loss = IsLoss(request.outcome);
     const bool by_job = request.outcome.kind == Outcome::Kind::kDoneByJob;
     if (by_job) {
       if (row == nullptr) return "gone";

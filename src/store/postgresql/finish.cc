@@ -88,7 +88,7 @@ std::string FinishText(Locking locking) {
       " else r.fence end, nonce = case when x.kind = 'returned' then null else r.nonce end, "
       "finished_at = case when x.kind in ('retry', 'returned') then null else c.now end, "
       "attempts = case x.kind when 'returned' then greatest(r.attempts - 1, 0) else r.attempts "
-      "end, "
+      "end, losses = r.losses + case x.word when 'LOST' then 1 else 0 end, "
       "not_before = case x.kind when 'retry' then c.now + x.backoff else r.not_before end, "
       "look_at = case x.kind when 'retry' then c.now + x.backoff else r.not_before end, "
       "waits_for = null, held_by = null, held_until = null, lease_until = null, run_until = null, "

@@ -93,6 +93,7 @@ Ending EndingOf(const FinishRequest& request) {
   ending.op = OpOf(request.outcome.kind);
   ending.node = request.node;
   ending.burn = request.outcome.kind == Outcome::Kind::kReturned;
+  ending.loss = IsLoss(request.outcome);
   return ending;
 }
 
