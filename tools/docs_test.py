@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""What the documents name is there: links, source files, fault points. Run in ctest."""
+"""What the documents name is there: links, source files, fault points, tests and mutants; and the job files that they
+show pass `matins lint`. Run in ctest; MATINS_BINARY names the program (unset: the job files are not tried)."""
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,13 +12,28 @@ DOCUMENTS = [ROOT / name for name in ('README.md', 'ARCHITECTURE.md', 'CONTRIBUT
 LINK = re.compile(r'\]\(([^)#:]+)(?:#[^)]*)?\)')
 SOURCE = re.compile(r'`((?:src|include|tests|tools|model|docs|fuzz|bench|examples)/[\w./-]+)`')
 POINT = re.compile(r'`([a-z]+\.[a-z]+_[a-z_]+)`')
+TEST = re.compile(r'`([A-Z]\w*\.[A-Z]\w+)`')
+MUTANT = re.compile(r'Red when: (.*)')
+JOB_FILE = re.compile(r'```yaml\n(.*?)```', re.S)
+PROMISES = ROOT / 'docs/promises.md'
+
+
+def found_in(pattern, *suffixes):
+    return {name for folder in ('src', 'tests') for suffix in suffixes for source in (ROOT / folder).rglob(suffix)
+            for name in re.findall(pattern, source.read_text())}
 
 
 def fault_points():
-    points = set()
-    for source in (ROOT / 'src').rglob('*.cc'):
-        points |= set(re.findall(r'MATINS_FAULT_POINT\("([^"]+)"\)', source.read_text()))
-    return points
+    return found_in(r'MATINS_FAULT_POINT\("([^"]+)"\)', '*.cc')
+
+
+def tests():
+    cases = found_in(r'(?:TEST\w*|RC_GTEST_\w+)\(\s*(\w+),\s*(\w+)', '*.cc')
+    return {'.'.join(case) for case in cases} | found_in(r'\{"(I\d+\.\w+)"', 'checks.cc')
+
+
+def mutants():
+    return found_in(r'\{"(\w+)", Mutant::', 'fault.cc')
 
 
 def missing(document, points):
@@ -31,12 +49,35 @@ def missing(document, points):
             yield f'names the fault point {point}'
 
 
+def missing_in_promises(text):
+    known = tests()
+    for test in TEST.findall(text):
+        if test not in known:
+            yield f'names the test {test}'
+    switches = mutants()
+    for line in MUTANT.findall(text):
+        for mutant in re.findall(r'`([a-z]+_[a-z_]+)`', line):
+            if mutant not in switches and mutant not in ('not_before', 'wait_until'):
+                yield f'names the mutant {mutant}'
+
+
+def refused_job_files(binary, document):
+    for text in JOB_FILE.findall(document.read_text()):
+        lint = subprocess.run([binary, 'lint', '-'], input=text, capture_output=True, text=True)
+        if lint.returncode != 0:
+            yield f'{document.relative_to(ROOT)}: shows a job file that is refused:\n{lint.stdout}'
+
+
 def main():
     points = fault_points()
-    found = [f'{document.relative_to(ROOT)}: {what}, which is not there'
-             for document in DOCUMENTS + sorted((ROOT / 'docs').rglob('*.md')) for what in missing(document, points)]
-    print('\n'.join(found) or 'every link, file and fault point is there')
-    return 1 if found else 0
+    documents = DOCUMENTS + sorted((ROOT / 'docs').rglob('*.md'))
+    wrong = [f'{document.relative_to(ROOT)}: {what}, which is not there'
+             for document in documents for what in missing(document, points)]
+    wrong += [f'docs/promises.md: {what}, which is not there' for what in missing_in_promises(PROMISES.read_text())]
+    if binary := os.environ.get('MATINS_BINARY'):
+        wrong += [what for document in documents for what in refused_job_files(binary, document)]
+    print('\n'.join(wrong) or 'every link, file, fault point, test and mutant is there; every job file passes')
+    return 1 if wrong else 0
 
 
 if __name__ == '__main__':
