@@ -23,7 +23,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 import cron
@@ -94,7 +94,7 @@ def job_def(name, versions, first_sight, quiet):
     misfire = newest['misfire']
     made = dict(
         type='job_def', job=name, claim_starts=True, policy=misfire,
-        start=min(first_sight, local_day(backfill.get('start'), newest.get('timezone', 'UTC'), first_sight)),
+        start=first_owed(newest, first_sight),
         deadline=start_deadline, grace=start_deadline, audit_cadence=quiet, audit_grace=0,
         retention=seconds(backfill.get('source_window'), FOREVER),
         max_periods=number(backfill.get('max_periods', 30)), max_parallel=number(backfill.get('max_parallel', 1)),
@@ -122,10 +122,15 @@ def number(value):
     return FOREVER if value in (None, 'unlimited') else value
 
 
-def local_day(text, zone, otherwise):
+def first_owed(definition, first_sight):
+    """Nothing that is due before this is owed. `backfill.start` is the first business date, not the day of its fire."""
+    text, shift = definition.get('backfill', {}).get('start'), definition.get('biz_date')
     if not text:
-        return otherwise
-    return datetime.fromisoformat(text).replace(tzinfo=cron.zone(zone)).timestamp()
+        return first_sight
+    start = date.fromisoformat(text)
+    day = next(day for day in (start + timedelta(days=n) for n in range(-800, 800)) if cron.shifted_day(day, shift) >= start)
+    midnight = datetime(day.year, day.month, day.day, tzinfo=cron.zone(definition.get('timezone', 'UTC'))).timestamp()
+    return midnight - 3600 * cron.shift_of(shift, 'h')
 
 
 def read_jobs(store, given, quiet):

@@ -204,6 +204,12 @@ class OverSqlite(Common, unittest.TestCase):
         self.evidence.rows = [row for row in self.evidence.rows if row['period'] != period]
         self.assertLessEqual({'I14', 'I16'}, self.broken())
 
+    def test_backfill_starts_at_a_business_date_not_at_the_day_of_its_fire(self):
+        first = self.evidence.row('plan')['period']
+        definition = dict(DEFINITION, backfill=dict(start=first))
+        self.assertEqual(export.job_def('recon', [{'from': 0, 'definition': definition}], START + 9 * DAY, 60)['start'],
+                         START + DAY)
+
     def test_a_span_of_skipped_periods_counts_for_each(self):
         period = self.evidence.row('plan', 1)['period']
         self.evidence.rows = [row for row in self.evidence.rows if row['period'] != period]

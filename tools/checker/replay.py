@@ -57,7 +57,7 @@ class Run:
             self.bad('J', 'reopened event differs from the journal', event=told)
         if old.last is not None and old.last > act['db']:
             self.bad('I3', 'ZOMBIE ACCEPTED: the old generation went on')
-        old.stop(max(act['db'], lease or 0))
+        old.stop(act['db'])                 # its owner is no owner any more, and is told so by its next beat
 
     def stop(self, db):
         if self.busy and self.busy[-1][1] == INF:

@@ -144,6 +144,19 @@ def close():
     return outage(max_parallel=1, second=371)
 
 
+@right('a running row is deleted: the next back-fill run need not wait for its lease, its own next generation must')
+def deleted_while_running():
+    H = Story(ordered=False, blind=False)
+    H.run(0)
+    H.jr(60, 'plan', 124, backfill=True)
+    H.claim(60, 125)
+    H.reopen(60, db=127, by='delete', old_state='RUNNING', lease_end=135)
+    H.run(120, at=129, took=3, backfill=True)
+    H.run(60, at=136, gen=2, took=4, backfill=True)
+    H.run(*range(180, 601, 60))
+    return H.end()
+
+
 @right('max_periods 1: a lost run is taken over though a newer one is owed')
 def overtaken():
     H = Story(max_periods=1, ordered=False, blind=False)
