@@ -197,7 +197,8 @@ void StartLane::Launch(const Claim& claim, absl::Duration sent) {
   absl::StatusOr<RunRequest> request = absl::UnknownError("");
   if (definition.ok()) {
     run->definition = *std::move(definition);
-    run->time_out = TimeOutDeadline(sent, run->job().timeout, run->job().grace);
+    const Job& job = run->job();
+    run->time_out = TimeOutDeadline(sent, job.timeout, job.grace, job.lock.ttl);
     request = RunRequestOf(*run, node_.options);
   } else {
     request = definition.status();

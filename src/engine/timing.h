@@ -26,9 +26,13 @@ inline Deadline LeaseDeadline(absl::Duration sent, absl::Duration ttl, absl::Dur
 }
 
 // The store's run_until is its own instant of START + timeout + grace, and START was executed after
-// `sent`: the process is dead before the store says so (I21).
-inline Deadline TimeOutDeadline(absl::Duration sent, absl::Duration timeout, absl::Duration grace) {
-  return {.stop = sent + timeout, .kill = sent + timeout + grace};
+// `sent`: the process is dead before the store says so (I21), and by as much as a call may take, so
+// that FAILED(timeout) is still accepted. Without that a process that ignores SIGTERM would count
+// as lost, and run again.
+inline Deadline TimeOutDeadline(absl::Duration sent, absl::Duration timeout, absl::Duration grace,
+                                absl::Duration ttl) {
+  const absl::Duration kill = sent + timeout + grace - CallDeadline(std::min(ttl, timeout + grace));
+  return {.stop = std::min(sent + timeout, kill), .kill = kill};
 }
 
 // When the store's clock will have reached `instant`, given that it said `store_now` in an answer

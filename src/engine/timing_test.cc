@@ -25,6 +25,17 @@ TEST(LeaseDeadline, OneBeatMayGoUnansweredBeforeTheStopping) {
   EXPECT_LT(second_try, LeaseDeadline({}, ttl, absl::Hours(1)).stop);
 }
 
+TEST(TimeOutDeadline, LeavesTimeToWriteTheEndBeforeTheStoreRefusesIt) {
+  const Deadline usual = TimeOutDeadline(Seconds(100), Seconds(60), Seconds(10), Seconds(30));
+  EXPECT_EQ(usual.stop, Seconds(160));
+  EXPECT_EQ(usual.kill, Seconds(165));
+  const Deadline no_grace = TimeOutDeadline(Seconds(100), Seconds(60), Seconds(0), Seconds(30));
+  EXPECT_EQ(no_grace.stop, no_grace.kill);
+  EXPECT_EQ(no_grace.kill, Seconds(155));
+  const Deadline brief = TimeOutDeadline(Seconds(100), Seconds(3), Seconds(0), Seconds(30));
+  EXPECT_EQ(brief.kill, Seconds(102.5));
+}
+
 TEST(BootAt, IsNeverEarly) {
   const absl::Time now = absl::FromUnixSeconds(1'000);
   EXPECT_EQ(BootAt(now + Seconds(3), now, Seconds(50)), Seconds(53));
