@@ -60,6 +60,7 @@ class Core final : private EngineEvents {
 
   // Where a `commit: job` handler writes DONE.
   const CommitPlace& commit_place() const { return place_; }
+  Clock* test_clock() const { return test_clock_; }
 
  private:
   Core(SchedulerOptions options, Clock* clock);

@@ -32,13 +32,23 @@ std::string Filled(absl::string_view statement, const RunContext& run) {
   return filled;
 }
 
+// A transaction of the test's own connection reads the test's clock as well.
+std::string OnClock(std::string sql, Clock* test_clock) {
+  if (test_clock == nullptr) return sql;
+  const std::string now =
+      absl::FormatTime("%Y-%m-%d %H:%M:%E3S", test_clock->WallNow(), absl::UTCTimeZone());
+  return absl::StrReplaceAll(sql, {{"'now'", Literal(now)}});
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunContext::Impl>> RunContext::Impl::Make(HandlerContext& handler,
-                                                                         const CommitPlace& place) {
+                                                                         const CommitPlace& place,
+                                                                         Clock* test_clock) {
   auto impl = std::make_unique<Impl>();
   impl->handler = &handler;
   impl->place = place;
+  impl->test_clock = test_clock;
   const RunValues& values = impl->values();
   ASSIGN_OR_RETURN(impl->biz_date, ParseDay(values.biz_date));
   ASSIGN_OR_RETURN(impl->window_start, ParseInstant(values.window_start));
@@ -131,9 +141,9 @@ std::vector<CommitStatement> RunContext::CommitSql() const {
                                        Literal(absl::StrCat("\"", impl_->place.schema, "\",")),
                                        " || current_setting('search_path'), true)")});
   }
-  statements.push_back({Filled(sql.lock, *this)});
-  statements.push_back({Filled(sql.commit, *this), /*decides=*/true});
-  statements.push_back({Filled(sql.record, *this)});
+  for (const std::string* each : {&sql.lock, &sql.commit, &sql.record}) {
+    statements.push_back({Filled(OnClock(*each, impl_->test_clock), *this), each == &sql.commit});
+  }
   return statements;
 }
 

@@ -25,11 +25,11 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Open(SchedulerOptions opti
 }
 
 absl::Status Scheduler::AddHandler(absl::string_view name, RunHandler handler) {
-  const CommitPlace place = impl_->core->commit_place();
-  return impl_->core->AddHandler(
-      name, [handler = std::move(handler), place](HandlerContext& run) -> absl::Status {
-        ASSIGN_OR_RETURN(std::unique_ptr<RunContext::Impl> impl,
-                         RunContext::Impl::Make(run, place));
+  Core& core = *impl_->core;
+  return core.AddHandler(
+      name, [handler = std::move(handler), &core](HandlerContext& run) -> absl::Status {
+        ASSIGN_OR_RETURN(auto impl,
+                         RunContext::Impl::Make(run, core.commit_place(), core.test_clock()));
         RunContext context(std::move(impl));
         return handler(context);
       });
