@@ -148,7 +148,9 @@ struct Refusal {
   // had ended. "deadline": run_until has passed. "checkpoint": not greater than the last. "gone":
   // the row was deleted. "no_commit": kDoneByJob, but the job has not written DONE. "done": a beat
   // or checkpoint after the job itself wrote DONE under this very fence: nothing is left to own,
-  // and nothing is wrong.
+  // and nothing is wrong. "busy": another transaction has the row locked for longer than the call
+  // may wait; the lease stands as it stood, ask again. "row: ...": the database will not take this
+  // row, and says why; asking again gives the same.
   std::string why;
   bool accepted() const { return why.empty(); }
 };

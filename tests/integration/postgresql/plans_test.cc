@@ -1,5 +1,7 @@
 // What it costs: the due rows are found by their index without a sort, heartbeats stay inside their
 // page, and a run writes three rows.
+#include <fstream>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
@@ -63,36 +65,6 @@ TEST_F(Costs, DueRowsAreFoundByTheirIndexWithoutASort) {
   EXPECT_THAT(plan, Not(HasSubstr("Seq Scan")));
 }
 
-// The pages of job_watermark that one Hold and one START read do not grow with what is not due.
-TEST_F(Costs, AStartDoesNotReadWhatIsNotDue) {
-  Query(
-      "insert into job_watermark(job_name, period, biz_date, status, due_at, not_before, look_at) "
-      "select 'a', 'f' || i, '2030-01-01', case when i % 2 = 0 then 'DONE' else 'PLANNED' end, "
-      "now() + interval '1 day', now(), now() + interval '1 day' from generate_series(1, 50000) i");
-  ASSERT_OK(stage_.Plan("a", 0, 5));
-  Query("analyze job_watermark");
-  const auto seq_scans = [&] {
-    Query("select pg_stat_clear_snapshot()");
-    return Number(
-        "select seq_scan from pg_stat_user_tables where relid = 'job_watermark'::regclass");
-  };
-  const int64_t before = seq_scans();
-  StartRequest request;
-  request.node.name = "n1";
-  request.nonce = 1;
-  request.also_due = 5;
-  ASSERT_OK_AND_ASSIGN(const StartAnswers answers, stage_.store->Start(request));
-  EXPECT_EQ(answers.rows.size(), 5u);
-  HoldRequest hold;
-  hold.node.name = "n1";
-  ASSERT_OK(stage_.store->Hold(hold).status());
-  ASSERT_OK(stage_.store->ReadStale(10).status());
-  // The backend tells its counts when it is idle or ends.
-  stage_.store.reset();
-  stage_.acts.reset();
-  EXPECT_EQ(seq_scans(), before);
-}
-
 TEST_F(Costs, HeartbeatsStayInsideTheirPageAndARunWritesThreeRows) {
   ASSERT_OK(stage_.Plan("a", 0, 1));
   ASSERT_OK_AND_ASSIGN(const Claim claim, stage_.Claimed(KeyOf("a", 0)));
@@ -117,6 +89,65 @@ TEST_F(Costs, HeartbeatsStayInsideTheirPageAndARunWritesThreeRows) {
   }
   // One insert by the plan; START, ten beats (in place) and the finish; one attempt's row.
   EXPECT_EQ(counts, "1|12|10|1|\n");
+}
+
+// The server tells the plan of each statement that the store really sends: none reads the whole
+// table, however much of it is not due.
+TEST(Plans, NoVerbReadsTheWholeTable) {
+  PostgresServer::Options options;
+  options.settings = {"session_preload_libraries = 'auto_explain'",
+                      "auto_explain.log_min_duration = -1"};
+  ASSERT_OK_AND_ASSIGN(const auto server, PostgresServer::Start(options));
+  const std::string url = server->FreshSchemaUrl();
+  const std::string table = absl::StrCat("\"", SchemaOf(url), "\".job_watermark");
+  {
+    ASSERT_OK_AND_ASSIGN(Stage stage, Stage::Open(url));
+    ASSERT_OK(stage.Apply("a"));
+    ASSERT_OK(
+        PostgresQuery(
+            server->port(),
+            absl::StrCat(
+                "insert into ", table,
+                "(job_name, period, biz_date, status, due_at, not_before, look_at) "
+                "select 'a', 'f' || i, date '2030-01-01' + i, case when i % 2 = 0 then 'DONE' "
+                "else 'PLANNED' end, now() + interval '1 day', now(), now() + "
+                "interval '1 day' from generate_series(1, 50000) i; analyze"))
+            .status());
+    ASSERT_OK(stage.Plan("a", 0, 8));
+  }
+  // For the connections that come now.
+  ASSERT_OK(
+      PostgresQuery(server->port(), "alter database postgres set auto_explain.log_min_duration = 0")
+          .status());
+  ASSERT_OK_AND_ASSIGN(Stage stage, Stage::Open(url));
+  HoldRequest hold;
+  hold.node.name = "n1";
+  hold.limit = 3;
+  ASSERT_OK(stage.store->Hold(hold).status());
+  StartRequest start;
+  start.node.name = "n1";
+  start.nonce = 1;
+  start.also_due = 5;
+  start.global_limit = 100;
+  ASSERT_OK_AND_ASSIGN(const StartAnswers answers, stage.store->Start(start));
+  ASSERT_EQ(answers.rows.size(), 5u);
+  std::vector<ExtendRequest> extends;
+  std::vector<CheckpointRequest> checkpoints;
+  std::vector<FinishRequest> finishes;
+  for (const StartAnswer& a : answers.rows) {
+    ASSERT_TRUE(a.claim.has_value());
+    extends.push_back({TicketOf(*a.claim), absl::Seconds(30)});
+    checkpoints.push_back({TicketOf(*a.claim), 1, "data"});
+    finishes.push_back(DoneOf(*a.claim));
+  }
+  ASSERT_OK(stage.store->Extend(extends).status());
+  ASSERT_OK(stage.store->Checkpoint(checkpoints).status());
+  ASSERT_OK(stage.store->ReadStale(10).status());
+  ASSERT_OK(stage.store->Finish(finishes).status());
+  std::ifstream file(server->directory() + "/log");
+  const std::string log((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_THAT(log, HasSubstr("job_watermark_due"));
+  EXPECT_THAT(log, Not(HasSubstr("Seq Scan on job_watermark")));
 }
 
 }  // namespace
