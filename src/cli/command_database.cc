@@ -17,9 +17,9 @@ absl::Status Migrate(const Shell& shell) {
   if (const auto check = database->Check(); check.ok()) before = check->version;
   RETURN_IF_ERROR(database->Migrate());
   ASSIGN_OR_RETURN(const SchemaCheck after, database->Check());
-  shell.Print(before == after.version
-                  ? absl::StrCat("schema ", after.version, ": nothing to do\n")
-                  : absl::StrCat("schema ", before, " -> ", after.version, "\n"));
+  shell.Tell({{"schema", after.version}, {"was", before}},
+             before == after.version ? absl::StrCat("schema ", after.version, ": nothing to do")
+                                     : absl::StrCat("schema ", before, " -> ", after.version));
   return absl::OkStatus();
 }
 
@@ -49,9 +49,12 @@ void AddBackupAndRestore(CLI::App& db, Shell& shell) {
   auto to = std::make_shared<std::string>();
   backup.add_option("FILE", *to)->required();
   shell.AddStoreOption(backup);
+  shell.AddOutputOption(backup);
   shell.Does(backup, [&shell, to]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, shell.OpenDatabase());
-    return database->Backup(*to);
+    RETURN_IF_ERROR(database->Backup(*to));
+    shell.Tell({{"copy", *to}}, absl::StrCat(database->Describe(), " copied to ", *to));
+    return absl::OkStatus();
   });
 
   CLI::App& restore =
@@ -59,9 +62,13 @@ void AddBackupAndRestore(CLI::App& db, Shell& shell) {
   auto from = std::make_shared<std::string>();
   restore.add_option("FILE", *from)->required();
   shell.AddStoreOption(restore);
+  shell.AddOutputOption(restore);
   shell.Does(restore, [&shell, from]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, shell.OpenDatabase());
-    return database->Restore(*from);
+    RETURN_IF_ERROR(database->Restore(*from));
+    shell.Tell({{"restored_from", *from}},
+               absl::StrCat(database->Describe(), " restored from ", *from, ", epoch raised"));
+    return absl::OkStatus();
   });
 }
 
@@ -73,9 +80,13 @@ void AddClockAndEpoch(CLI::App& app, Shell& shell) {
   auto reason = std::make_shared<std::string>();
   shell.AddReasonOption(accept, *reason);
   shell.AddStoreOption(accept);
+  shell.AddOutputOption(accept);
   shell.Does(accept, [&shell, reason] {
-    return shell.WithSession(
-        [&](Session& session) { return session.acts().AcceptClock(session.MakeAct(*reason)); });
+    return shell.WithSession([&](Session& session) -> absl::Status {
+      RETURN_IF_ERROR(session.acts().AcceptClock(session.MakeAct(*reason)));
+      shell.Tell({{"accepted", true}}, "the store's clock is taken as it is");
+      return absl::OkStatus();
+    });
   });
 
   CLI::App& epoch = *app.add_subcommand("epoch", "the high bits of every fence");
@@ -85,10 +96,11 @@ void AddClockAndEpoch(CLI::App& app, Shell& shell) {
   auto why = std::make_shared<std::string>();
   shell.AddReasonOption(bump, *why);
   shell.AddStoreOption(bump);
+  shell.AddOutputOption(bump);
   shell.Does(bump, [&shell, why] {
     return shell.WithSession([&](Session& session) -> absl::Status {
       ASSIGN_OR_RETURN(const int64_t now, session.acts().BumpEpoch(session.MakeAct(*why)));
-      shell.Print(absl::StrCat("epoch ", now, "\n"));
+      shell.Tell({{"epoch", now}}, absl::StrCat("epoch ", now));
       return absl::OkStatus();
     });
   });
@@ -102,6 +114,7 @@ void AddDatabaseCommands(CLI::App& app, Shell& shell) {
   CLI::App& migrate = *db.add_subcommand(
       "migrate", "create the schema, or bring an older one up to this program's");
   shell.AddStoreOption(migrate);
+  shell.AddOutputOption(migrate);
   shell.Does(migrate, [&shell] { return Migrate(shell); });
   CLI::App& check =
       *db.add_subcommand("check", "look the schema, its indexes and the server's settings over");

@@ -169,9 +169,13 @@ void AddSuspendAndResume(CLI::App& job, Shell& shell) {
   suspend.add_option("JOB", args->name)->required();
   suspend.add_option("--reason", args->reason, "why; recorded with who and when")->required();
   shell.AddStoreOption(suspend);
+  shell.AddOutputOption(suspend);
   shell.Does(suspend, [&shell, args] {
-    return shell.WithSession(
-        [&](Session& session) { return SuspendJob(session, args->name, args->reason); });
+    return shell.WithSession([&](Session& session) -> absl::Status {
+      RETURN_IF_ERROR(SuspendJob(session, args->name, args->reason));
+      shell.Tell({{"job", args->name}, {"suspended", true}}, args->name + " suspended");
+      return absl::OkStatus();
+    });
   });
 
   CLI::App& resume = *job.add_subcommand("resume", "end a suspension");
@@ -183,6 +187,7 @@ void AddSuspendAndResume(CLI::App& job, Shell& shell) {
       ->check(CLI::IsMember({"run", "skip"}));
   shell.AddReasonOption(resume, back->reason);
   shell.AddStoreOption(resume);
+  shell.AddOutputOption(resume);
   shell.Does(resume, [&shell, back] {
     return shell.WithSession([&](Session& session) -> absl::Status {
       const Missed missed = back->missed == "run"    ? Missed::kRun
@@ -190,7 +195,9 @@ void AddSuspendAndResume(CLI::App& job, Shell& shell) {
                                                      : Missed::kNotSaid;
       ASSIGN_OR_RETURN(const ResumeAnswer answer,
                        ResumeJob(session, back->name, missed, back->reason));
-      shell.Print(absl::StrCat("resumed; ", answer.owed, " period(s) came due meanwhile\n"));
+      shell.Tell(
+          {{"job", back->name}, {"suspended", false}, {"owed", answer.owed}},
+          absl::StrCat(back->name, " resumed; ", answer.owed, " period(s) came due meanwhile"));
       return absl::OkStatus();
     });
   });
@@ -208,9 +215,13 @@ void AddRenameAndDelete(CLI::App& job, Shell& shell) {
   rename.add_option("NAME", args->to)->required();
   shell.AddReasonOption(rename, args->reason);
   shell.AddStoreOption(rename);
+  shell.AddOutputOption(rename);
   shell.Does(rename, [&shell, args] {
-    return shell.WithSession(
-        [&](Session& session) { return RenameJob(session, args->name, args->to, args->reason); });
+    return shell.WithSession([&](Session& session) -> absl::Status {
+      RETURN_IF_ERROR(RenameJob(session, args->name, args->to, args->reason));
+      shell.Tell({{"job", args->to}, {"was", args->name}}, args->name + " is now " + args->to);
+      return absl::OkStatus();
+    });
   });
 
   CLI::App& remove =
@@ -220,9 +231,12 @@ void AddRenameAndDelete(CLI::App& job, Shell& shell) {
   remove.add_flag("--force", gone->force, "also while it runs");
   shell.AddReasonOption(remove, gone->reason);
   shell.AddStoreOption(remove);
+  shell.AddOutputOption(remove);
   shell.Does(remove, [&shell, gone] {
-    return shell.WithSession([&](Session& session) {
-      return DeleteJob(session, gone->name, gone->force, gone->reason);
+    return shell.WithSession([&](Session& session) -> absl::Status {
+      RETURN_IF_ERROR(DeleteJob(session, gone->name, gone->force, gone->reason));
+      shell.Tell({{"job", gone->name}, {"deleted", true}}, gone->name + " deleted");
+      return absl::OkStatus();
     });
   });
 }

@@ -123,6 +123,7 @@ void AddCancelAndSkip(CLI::App& app, Shell& shell) {
   cancel.add_option("RUN", args->what, "the run's number, as `matins runs` shows it")->required();
   shell.AddReasonOption(cancel, args->reason);
   shell.AddStoreOption(cancel);
+  shell.AddOutputOption(cancel);
   shell.Does(cancel, [&shell, args] {
     return shell.WithSession([&](Session& session) -> absl::Status {
       int64_t run = 0;
@@ -130,7 +131,10 @@ void AddCancelAndSkip(CLI::App& app, Shell& shell) {
         return BadInput("RUN", absl::StrCat("'", args->what, "' is not a run's number"),
                         "`matins runs` lists them");
       }
-      return CancelRun(session, run, args->reason);
+      RETURN_IF_ERROR(CancelRun(session, run, args->reason));
+      shell.Tell({{"run", absl::StrCat(run)}, {"cancel_asked", true}},
+                 absl::StrCat("run ", run, " is asked to stop; its node sees it at its next beat"));
+      return absl::OkStatus();
     });
   });
 
@@ -141,11 +145,13 @@ void AddCancelAndSkip(CLI::App& app, Shell& shell) {
   skip.add_option("DATE", gone->date, "date or period key")->required();
   skip.add_option("--reason", gone->reason, "why; recorded with who and when")->required();
   shell.AddStoreOption(skip);
+  shell.AddOutputOption(skip);
   shell.Does(skip, [&shell, gone] {
     return shell.WithSession([&](Session& session) -> absl::Status {
       ASSIGN_OR_RETURN(const std::string period,
                        SkipPeriod(session, gone->what, gone->date, gone->reason));
-      shell.Print(absl::StrCat(gone->what, " ", period, " SKIPPED\n"));
+      shell.Tell({{"job", gone->what}, {"period", period}, {"status", "SKIPPED"}},
+                 absl::StrCat(gone->what, " ", period, " SKIPPED"));
       return absl::OkStatus();
     });
   });

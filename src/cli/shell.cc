@@ -68,6 +68,10 @@ void Shell::PrintJson(const nlohmann::json& value) const {
   Print(value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
+void Shell::Tell(const nlohmann::json& value, const std::string& text) const {
+  json() ? PrintJson(value) : Print(text + "\n");
+}
+
 std::string BothTimes(absl::Time t, const absl::TimeZone& zone) {
   if (!IsFinite(t)) return "-";
   if (zone == absl::UTCTimeZone()) return absl::FormatTime("%Y-%m-%d %H:%M:%SZ", t, zone);

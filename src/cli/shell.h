@@ -41,6 +41,8 @@ class Shell {
   bool json() const { return output_ == "json"; }
   void Print(const std::string& text) const;
   void PrintJson(const nlohmann::json& value) const;
+  // What an act has done: `text` as a line for people, or `value`.
+  void Tell(const nlohmann::json& value, const std::string& text) const;
   // For a command whose answer is itself a code, e.g. `wait`.
   void SetExit(int code) { exit_ = code; }
   int exit_code() const { return exit_; }
