@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What the documents name is there: links, source files, fault points, tests and mutants; and the job files that they
-show pass `matins lint`. Run in ctest; MATINS_BINARY names the program (unset: the job files are not tried)."""
+"""What the documents name is there: links, source files, fault points, tests and mutants; so are the documents that
+sources name; and the job files that documents show pass `matins lint`. Run in ctest; MATINS_BINARY names the program
+(unset: the job files are not tried)."""
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ LINK = re.compile(r'\]\(([^)#:]+)(?:#[^)]*)?\)')
 SOURCE = re.compile(r'`((?:src|include|tests|tools|model|docs|fuzz|bench|examples)/[\w./-]+)`')
 POINT = re.compile(r'`([a-z]+\.[a-z]+_[a-z_]+)`')
 TEST = re.compile(r'`([A-Z]\w*\.[A-Z]\w+)`')
+CITED = re.compile(r'docs/[\w-]+\.md')
 MUTANT = re.compile(r'Red when: (.*)')
 JOB_FILE = re.compile(r'```yaml\n(.*?)```', re.S)
 PROMISES = ROOT / 'docs/promises.md'
@@ -61,6 +63,15 @@ def missing_in_promises(text):
                 yield f'names the mutant {mutant}'
 
 
+def missing_in_sources():
+    for folder in ('src', 'include', 'tests', 'examples', 'tools'):
+        for source in sorted((ROOT / folder).rglob('*.*')):
+            if source.suffix in ('.h', '.cc', '.c', '.py'):
+                for document in CITED.findall(source.read_text()):
+                    if not (ROOT / document).exists():
+                        yield f'{source.relative_to(ROOT)}: names {document}, which is not there'
+
+
 def refused_job_files(binary, document):
     for text in JOB_FILE.findall(document.read_text()):
         lint = subprocess.run([binary, 'lint', '-'], input=text, capture_output=True, text=True)
@@ -74,6 +85,7 @@ def main():
     wrong = [f'{document.relative_to(ROOT)}: {what}, which is not there'
              for document in documents for what in missing(document, points)]
     wrong += [f'docs/promises.md: {what}, which is not there' for what in missing_in_promises(PROMISES.read_text())]
+    wrong += missing_in_sources()
     if binary := os.environ.get('MATINS_BINARY'):
         wrong += [what for document in documents for what in refused_job_files(binary, document)]
     print('\n'.join(wrong) or 'every link, file, fault point, test and mutant is there; every job file passes')

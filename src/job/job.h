@@ -1,5 +1,5 @@
 // A job: the named definition of what runs, when, for which slice of business time, and what
-// happens when it could not (DESIGN 4). Plain values; ParseJobFile (job/parse.h) is what makes
+// happens when it could not (docs/jobs.md). Plain values; ParseJobFile (job/parse.h) is what makes
 // valid ones.
 #ifndef MATINS_JOB_JOB_H_
 #define MATINS_JOB_JOB_H_
@@ -24,7 +24,7 @@ enum class Overlap { kForbid, kAllow, kReplace, kQueue };
 // What a lost lease does to the period.
 enum class Recovery { kRerun, kResume, kHold };
 // Who writes DONE: the node after the run ended well, or the job itself in its own transaction
-// (DESIGN 7).
+// (docs/fencing.md).
 enum class CommitBy { kNode, kJob };
 // kStrict: N+1 never starts before N is DONE or SKIPPED (I16).
 enum class Order { kNone, kStrict };

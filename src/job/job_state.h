@@ -21,7 +21,7 @@ struct JobVersion {
   std::string definition;  // canonical JSON (job/json.h)
 };
 
-// What makes a job look at what it owes (DESIGN 2, "trigger").
+// What makes a job look at what it owes (docs/jobs.md, "States").
 enum class Trigger { kFire, kReturn, kPerson };
 
 // A stretch of due instants [from, to] that has no rows of its own: more than 100 SKIPPED in a row.

@@ -1,5 +1,5 @@
-// Job files: YAML to valid jobs (DESIGN 4). Every mistake of a file is reported, with file, line,
-// column, reason and mend; nothing of a file with one is used.
+// Job files: YAML to valid jobs (docs/jobs.md). Every mistake of a file is reported, with file,
+// line, column, reason and mend; nothing of a file with one is used.
 #ifndef MATINS_JOB_PARSE_H_
 #define MATINS_JOB_PARSE_H_
 

@@ -17,7 +17,7 @@ struct Finding {
   std::string mend;
 };
 
-// Contradictions between a job's own fields (DESIGN 4): a job with one is refused.
+// Contradictions between a job's own fields (docs/jobs.md): a job with one is refused.
 std::vector<Finding> FindContradictions(const Job& job);
 
 // Contradictions that need the schedule: a period shorter than the schedule's shortest step, days

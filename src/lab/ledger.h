@@ -1,5 +1,5 @@
-// The business database of a simulation: what runs do in the world, fenced as DESIGN 7 says. A new
-// owner raises the fence before it reads how far the work is; each step carries fence and
+// The business database of a simulation: what runs do in the world, fenced as docs/fencing.md says.
+// A new owner raises the fence before it reads how far the work is; each step carries fence and
 // checkpoint beside its effect.
 #ifndef MATINS_LAB_LEDGER_H_
 #define MATINS_LAB_LEDGER_H_

@@ -1,6 +1,6 @@
-// What a guard asks for when its node is dead and the run's whole tree was seen dead (DESIGN 8):
-// the lease ends now, so that another node takes over in well under a second instead of a lease's
-// length.
+// What a guard asks for when its node is dead and the run's whole tree was seen dead
+// (docs/operating.md): the lease ends now, so that another node takes over in well under a second
+// instead of a lease's length.
 #ifndef MATINS_OPS_GIVE_BACK_H_
 #define MATINS_OPS_GIVE_BACK_H_
 

@@ -16,7 +16,7 @@
 namespace matins {
 namespace {
 
-// A beat's own deadline is a sixth of the lease (DESIGN 6): of the shortest lease that the store
+// A beat's own deadline is a sixth of the lease: of the shortest lease that the store
 // knows now. Leases that come later and are shorter still end by their guards' deadlines.
 absl::StatusOr<absl::Duration> BeatDeadline(Database& database) {
   absl::Duration shortest = LockSpec{}.ttl;

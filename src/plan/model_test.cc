@@ -1,5 +1,5 @@
-// Planning against a slow, obviously right model of "Owed and missed" (DESIGN 4): random schedules,
-// outages, policies, versions, suspensions and fates of runs.
+// Planning against a slow, obviously right model of "On time and missed" (docs/planning.md): random
+// schedules, outages, policies, versions, suspensions and fates of runs.
 //
 // The model keeps every period that was ever expected in one list, in order of due, and judges each
 // by the words of docs/planning.md, with no cursor, no span, no bound and no cleverness.

@@ -1,6 +1,6 @@
-// Planning: what a job owes and what becomes of it, as a pure function of what was read (DESIGN 4,
-// "Owed and missed"). No clock, no store, no chance: the same input gives the same plan on every
-// node.
+// Planning: what a job owes and what becomes of it, as a pure function of what was read
+// (docs/planning.md, "On time and missed"). No clock, no store, no chance: the same input gives the
+// same plan on every node.
 #ifndef MATINS_PLAN_PLAN_H_
 #define MATINS_PLAN_PLAN_H_
 
@@ -70,7 +70,8 @@ absl::StatusOr<PlanWrite> PlanResumeSkip(const PlanInput& input, const Act& act)
 // stable jitter by `fence`.
 Outcome AfterFailure(const Job& job, int attempt, int64_t fence, Outcome failure);
 
-// What a lost lease makes of it: PLANNED again, FAILED(held) or FAILED(lost) (DESIGN 4, "States").
+// What a lost lease makes of it: PLANNED again, FAILED(held) or FAILED(lost) (docs/jobs.md,
+// "States").
 struct LossVerdict {
   Outcome::Kind to = Outcome::Kind::kReturned;
   std::string reason;

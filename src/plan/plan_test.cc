@@ -1,4 +1,4 @@
-// Owed and missed, by sentence (DESIGN 4).
+// Owed and missed, by sentence (docs/planning.md).
 #include "plan/plan.h"
 
 #include <gmock/gmock.h>

@@ -70,7 +70,7 @@ class Schedule {
   Dialect dialect() const;
   const absl::TimeZone& zone() const;
   const std::string& expression() const;
-  // Whether it follows the wall clock through both passes of a repeated hour (DESIGN 5).
+  // Whether it follows the wall clock through both passes of a repeated hour (docs/schedules.md).
   bool is_interval() const;
 
  private:

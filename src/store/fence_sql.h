@@ -1,6 +1,6 @@
-// The business fence (DESIGN 7): what a job's own database needs so that an owner who woke up too
-// late cannot write, and a step that was done is not done again. `matins fence sql` prints it; the
-// demo and the examples run it.
+// The business fence (docs/fencing.md): what a job's own database needs so that an owner who woke
+// up too late cannot write, and a step that was done is not done again. `matins fence sql` prints
+// it; the demo and the examples run it.
 //
 // The order counts. A new owner raises the fence, and commits that, before it reads anything:
 // refusing lower fences alone lets an old owner write between the new one's read and its first
