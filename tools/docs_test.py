@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the documents name is there: links, source files, fault points, tests and mutants; so are the documents that
-sources name; and the job files that documents show pass `matins lint`. Run in ctest; MATINS_BINARY names the program
-(unset: the job files are not tried)."""
+sources name; the job files that documents show pass `matins lint`, and docs/commands.md has every command. Run in
+ctest; MATINS_BINARY names the program (unset: what needs it is left out)."""
 import os
 import re
 import subprocess
@@ -79,6 +79,14 @@ def refused_job_files(binary, document):
             yield f'{document.relative_to(ROOT)}: shows a job file that is refused:\n{lint.stdout}'
 
 
+def commands_not_told(binary):
+    told = (ROOT / 'docs/commands.md').read_text()
+    top = subprocess.run([binary, '--help'], capture_output=True, text=True).stdout
+    for name in re.findall(r'^  ([a-z]+) ', top[top.index('Subcommands:'):], re.M):
+        if f'matins {name}' not in told:
+            yield f'docs/commands.md: says nothing of the command {name}'
+
+
 def main():
     points = fault_points()
     documents = DOCUMENTS + sorted((ROOT / 'docs').rglob('*.md'))
@@ -88,6 +96,7 @@ def main():
     wrong += missing_in_sources()
     if binary := os.environ.get('MATINS_BINARY'):
         wrong += [what for document in documents for what in refused_job_files(binary, document)]
+        wrong += commands_not_told(binary)
     print('\n'.join(wrong) or 'every link, file, fault point, test and mutant is there; every job file passes')
     return 1 if wrong else 0
 
