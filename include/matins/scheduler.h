@@ -79,9 +79,9 @@ class Scheduler {
   // Plans and runs from now on, until Drain. Returns at once. Once.
   absl::Status Start();
   // Takes nothing new, waits up to `patience` for runs to end by themselves, then tells the others
-  // to stop, whose periods are handed over; returns when the store has the end of each. OK: the
-  // node left in order. DeadlineExceeded: some handlers would not stop, or the store did not
-  // answer; their leases will end. Not to be called by a handler.
+  // to stop, whose periods are handed over; a handler that does not return within its job's `grace`
+  // is let go. Returns when the store has the end of each. OK: the node left in order.
+  // DeadlineExceeded: the store did not answer; the leases will end. Not to be called by a handler.
   absl::Status Drain(absl::Duration patience);
 
   // Asks for a run of a period; some node of the store, this one or another, runs it. Answers the

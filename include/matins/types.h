@@ -45,7 +45,8 @@ struct SchedulerOptions {
   // The installed `matins`, an absolute path: with it, the lease of a `command` whose program died
   // is given back at once instead of when it ends.
   std::string matins_program;
-  // Of the sockets of `command` and `shell` runs. Empty: below $XDG_RUNTIME_DIR or /tmp.
+  // For the sockets of `command` and `shell` runs; absolute, at most 48 bytes. Empty: below
+  // $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR, or the temporary folder.
   std::string runtime_folder;
   // For tests: time passes only by it, and work is done only by Scheduler::Step. Outlives the
   // scheduler. Needs a SQLite store, whose clock is the machine's.

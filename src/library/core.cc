@@ -108,7 +108,7 @@ absl::Status Core::OpenStore() {
 absl::Status Core::AddHandler(absl::string_view name, Handler handler) {
   RETURN_IF_ERROR(CheckName("handler", name));
   absl::MutexLock lock(&mutex_);
-  if (started_) {
+  if (drive_ != nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(
         "handler '", name, "': the scheduler has started; add all handlers before Start"));
   }
@@ -149,40 +149,41 @@ absl::StatusOr<Applied> Core::Apply(const std::string& name, absl::string_view y
 
 absl::Status Core::Start() {
   absl::MutexLock lock(&mutex_);
-  if (started_) return absl::FailedPreconditionError("Start: the scheduler was started before");
+  if (drive_ != nullptr) {
+    return absl::FailedPreconditionError(
+        "Start: the scheduler was started before; one that has left stays so, open another");
+  }
   DriveParts parts;
   parts.options = options_;
   parts.handlers = handlers_;
   parts.events = this;
   parts.database = database_.get();
   parts.clock = by_hand() ? test_clock_ : &SystemClock();
-  auto drive = by_hand() ? DriveByHand(std::move(parts)) : DriveByThreads(std::move(parts));
-  RETURN_IF_ERROR(drive.status());
-  drive_ = *std::move(drive);
-  started_ = true;
+  ASSIGN_OR_RETURN(drive_,
+                   by_hand() ? DriveByHand(std::move(parts)) : DriveByThreads(std::move(parts)));
   return absl::OkStatus();
 }
 
-std::shared_ptr<Drive> Core::drive() {
+Drive* Core::drive() {
   absl::MutexLock lock(&mutex_);
-  return drive_;
+  return left_ ? nullptr : drive_.get();
 }
 
 void Core::LookNow() {
-  if (const std::shared_ptr<Drive> running = drive()) running->LookNow();
+  if (Drive* const running = drive()) running->LookNow();
 }
 
 absl::Status Core::Drain(absl::Duration patience) {
-  const std::shared_ptr<Drive> running = drive();
-  if (running == nullptr) return absl::OkStatus();
-  const absl::Status left = running->Drain(patience);
-  absl::MutexLock lock(&mutex_);
-  drive_ = nullptr;
-  return left;
+  Drive* running = nullptr;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!std::exchange(left_, true)) running = drive_.get();
+  }
+  return running == nullptr ? absl::OkStatus() : running->Drain(patience);
 }
 
 absl::Status Core::Step() {
-  const std::shared_ptr<Drive> running = drive();
+  Drive* const running = drive();
   if (running == nullptr) {
     return absl::FailedPreconditionError("Step: the scheduler does not run; call Start");
   }

@@ -66,8 +66,8 @@ class Core final : private EngineEvents {
   Core(SchedulerOptions options, Clock* clock);
   absl::Status OpenStore();
   bool by_hand() const { return test_clock_ != nullptr; }
-  // Null before Start and after Drain.
-  std::shared_ptr<Drive> drive();
+  // Null before Start and from Drain on.
+  Drive* drive();
   void LookNow();
   void OnEvent(const EngineEvent& event) override;
 
@@ -77,9 +77,10 @@ class Core final : private EngineEvents {
   CommitPlace place_;
   std::unique_ptr<Database> database_;
   absl::Mutex mutex_;
-  bool started_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, Handler> handlers_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<Drive> drive_ ABSL_GUARDED_BY(mutex_);  // last: it uses all of the above
+  bool left_ ABSL_GUARDED_BY(mutex_) = false;
+  // Last: it uses all of the above, and ending it waits for handlers.
+  std::unique_ptr<Drive> drive_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace matins

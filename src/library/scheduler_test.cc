@@ -104,6 +104,34 @@ TEST_F(Running, DrainTellsAHandlerToStopAndHandsItsPeriodOver) {
   EXPECT_EQ(state->attempts, 0) << "handing over uses up nothing";
 }
 
+TEST_F(Running, DrainLetsAHandlerGoThatDoesNotStopAndRefusesWhatItStillWrites) {
+  absl::Notification entered, go, refused;
+  Open();
+  ASSERT_TRUE(scheduler
+                  ->AddHandler("close",
+                               [&](RunContext& run) {
+                                 entered.Notify();
+                                 go.WaitForNotification();
+                                 EXPECT_TRUE(absl::IsAborted(run.SaveCheckpoint(1)));
+                                 EXPECT_TRUE(absl::IsAborted(run.ConfirmOwner()));
+                                 refused.Notify();
+                                 return absl::OkStatus();
+                               })
+                  .ok());
+  Job job = NightlyJob();
+  job.grace = absl::ZeroDuration();
+  ASSERT_TRUE(scheduler->Apply(job).ok());
+  ASSERT_TRUE(scheduler->Start().ok());
+  const std::string period = RunNow("2026-10-01");
+  entered.WaitForNotification();
+  const absl::Status left = scheduler->Drain(absl::ZeroDuration());
+  EXPECT_TRUE(left.ok()) << left;
+  EXPECT_EQ(scheduler->Read("close", period)->status, Status::kPlanned);
+  go.Notify();
+  refused.WaitForNotification();
+  EXPECT_EQ(scheduler->Read("close", period)->checkpoint, 0);
+}
+
 TEST_F(Running, SaysWhatHappens) {
   absl::Mutex mutex;
   std::vector<std::string> names;
