@@ -26,7 +26,9 @@ absl::TimeZone ZoneOf(const Job& job) {
 
 std::string StateOf(const JobSummary& job) {
   if (job.row.suspension) return absl::StrCat("suspended: ", job.row.suspension->why);
-  return job.running > 0 ? absl::StrCat("running ", job.running) : "waiting";
+  if (job.running > 0) return absl::StrCat("running ", job.running);
+  if (job.calendar_ended) return absl::StrCat("its calendar ended: extend ", job.job.calendar);
+  return job.next_fire || job.gaps > 0 ? "waiting" : "no further fires";
 }
 
 nlohmann::json JsonOf(const JobSummary& job) {

@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "job/json.h"
 #include "job/names.h"
+#include "plan/calendar_fires.h"
 #include "plan/plan.h"
 
 namespace matins {
@@ -42,7 +43,9 @@ absl::StatusOr<JobSummary> Summarise(Session& session, JobRow row) {
   ASSIGN_OR_RETURN(const Planned planned, Planned::Read(session, row.name));
   summary.now = planned.now();
   summary.job = planned.current().job;
-  if (!row.suspension) summary.next_fire = planned.current().schedule.Next(planned.now());
+  const std::optional<CalendarFire> next = NextFire(planned.current(), planned.now());
+  summary.calendar_ended = next && !next->covered;
+  if (!row.suspension && next && next->covered) summary.next_fire = next->fire;
   // A calendar past its end stops planning, not the list of jobs.
   Owed owed;
   if (auto fresh = NotYetPlanned(planned.Input()); fresh.ok()) owed = *fresh;

@@ -18,7 +18,8 @@ namespace matins {
 struct JobSummary {
   JobRow row;
   Job job;
-  std::optional<Fire> next_fire;  // none: suspended, or it never fires again
+  std::optional<Fire> next_fire;  // none: suspended, calendar_ended, or it never fires again
+  bool calendar_ended = false;    // nobody has looked up the day of the next fire
   absl::Time now;
   int64_t gaps = 0;    // owed and neither DONE nor SKIPPED
   absl::Duration lag;  // how long the oldest gap has been due; 0: none

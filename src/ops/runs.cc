@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "job/words.h"
 #include "nlohmann/json.hpp"
+#include "plan/calendar_fires.h"
 #include "plan/plan.h"
 
 namespace matins {
@@ -23,12 +24,12 @@ std::string ParamsJson(const std::vector<std::pair<std::string, std::string>>& p
 // The newest period that is due, by today's version.
 absl::StatusOr<std::string> NewestDueKey(const Planned& planned) {
   const ResolvedJob& job = planned.current();
-  const std::optional<Fire> fire = job.schedule.Previous(planned.now() + absl::Microseconds(1));
+  const std::optional<Fire> fire = PreviousFire(job, planned.now() + absl::Microseconds(1));
   if (!fire) {
     return absl::FailedPreconditionError(
         absl::StrCat("job '", job.job.name, "' has never been due; give the period: --date DATE"));
   }
-  const std::optional<Fire> before = job.schedule.Previous(fire->at);
+  const std::optional<Fire> before = PreviousFire(job, fire->at);
   std::optional<absl::Time> previous;
   if (before) previous = before->at;
   ASSIGN_OR_RETURN(const Period period, PeriodOf(job.period_rule, *fire, previous));
