@@ -1,8 +1,10 @@
 // matins serve: a node. Plans, runs and looks after runs until it is told to stop.
+#include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <string>
@@ -21,6 +23,9 @@
 
 namespace matins {
 namespace {
+
+constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
+constexpr absl::Duration kLongestPause = absl::Seconds(2);
 
 struct ServeArgs {
   std::string file, source, history, runtime, drain = "30s";
@@ -90,6 +95,43 @@ void AwaitTheEnd(int signals, ServingNode& node, const ServeArgs& args) {
   }
 }
 
+// False: a signal asked to end meanwhile. A SIGHUP has nothing to reload yet.
+bool Pause(int signals, absl::Duration pause) {
+  pollfd asked{signals, POLLIN, 0};
+  if (poll(&asked, 1, static_cast<int>(absl::ToInt64Milliseconds(pause))) <= 0) return true;
+  signalfd_siginfo info;
+  return read(signals, &info, sizeof info) == sizeof info && info.ssi_signo == SIGHUP;
+}
+
+// Brings the store up to date and starts the node. A store that is away, at boot or in the midst of
+// a failover, is waited for; null: asked to end before it came.
+absl::StatusOr<std::unique_ptr<ServingNode>> StartNode(int signals, const NodeConfig& config,
+                                                       const std::optional<JobFile>& file,
+                                                       const std::string& source,
+                                                       EngineEvents& events) {
+  const auto start = [&]() -> absl::StatusOr<std::unique_ptr<ServingNode>> {
+    if (file) {
+      ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
+                       DatabaseFromUrl(config.store_url, DatabaseOptions{}));
+      RETURN_IF_ERROR(database->Migrate());
+      RETURN_IF_ERROR(Apply(*database, *file, source));
+    }
+    return ServingNode::Start(config, events);
+  };
+  std::string told;
+  absl::Duration pause = kFirstPause;
+  for (;;) {
+    absl::StatusOr<std::unique_ptr<ServingNode>> node = start();
+    if (node.ok() || !absl::IsUnavailable(node.status())) return node;
+    if (told != node.status().message()) {
+      told = std::string(node.status().message());
+      LogWarning(absl::StrCat(event::kStoreAway, " waits for it: ", told));
+    }
+    if (!Pause(signals, pause)) return nullptr;
+    pause = std::min(pause * 2, kLongestPause);
+  }
+}
+
 absl::Status Serve(const Shell& shell, ServeArgs args) {
   ASSIGN_OR_RETURN(const absl::Duration drain, ParseDuration(args.drain));
   NodeConfig config;
@@ -105,19 +147,15 @@ absl::Status Serve(const Shell& shell, ServeArgs args) {
     config.store_url = *url;
   }
   ASSIGN_OR_RETURN(const int signals, SignalDescriptor());
-  if (file) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
-                     DatabaseFromUrl(config.store_url, DatabaseOptions{}));
-    RETURN_IF_ERROR(database->Migrate());
-    RETURN_IF_ERROR(Apply(*database, *file, args.source));
-  }
   config.labels = args.labels;
   config.slots = args.slots;
   config.history_file = args.history;
   config.runtime_folder = args.runtime;
   config.give_back_program = OwnProgram();
   EventLog events;
-  ASSIGN_OR_RETURN(const std::unique_ptr<ServingNode> node, ServingNode::Start(config, events));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ServingNode> node,
+                   StartNode(signals, config, file, args.source, events));
+  if (node == nullptr) return absl::OkStatus();
   LogInfo(absl::StrCat("node ", node->name(), " serves ", node->database().Describe()));
   AwaitTheEnd(signals, *node, args);
   LogInfo(absl::StrCat("draining: ", node->engine().running(), " run(s) have ", DurationText(drain),
