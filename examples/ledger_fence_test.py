@@ -33,15 +33,29 @@ class LedgerFence(unittest.TestCase):
         self.addCleanup(ledger.close)
         return ledger.execute('SELECT step, fence FROM booking ORDER BY step, fence').fetchall()
 
+    def read(self, process, *lines):
+        self.assertEqual([process.stdout.readline().rstrip() for _ in lines], list(lines))
+
     def test_an_owner_that_slept_is_refused_and_nothing_is_booked_twice(self):
         old = self.owner(10, PAUSE_AFTER='2')
-        self.assertEqual([old.stdout.readline() for _ in range(2)], ['step 1 booked\n', 'step 2 booked\n'])
-        out, _ = self.owner(11).communicate(timeout=60)
-        self.assertEqual(out, 'step 3 booked\nstep 4 booked\nstep 5 booked\n')
+        self.read(old, 'begins after step 0', 'step 1 booked', 'step 2 booked')
+        new = self.owner(11, PAUSE_AFTER='2')
+        self.read(new, 'begins after step 2')
+        # It wakes up after the new one has read and before it has written.
         _, said = old.communicate('wake up\n', timeout=60)
         self.assertEqual(old.returncode, 75)
         self.assertIn('step 3 refused', said)
+        out, said = new.communicate('go on\n', timeout=60)
+        self.assertEqual(new.returncode, 0, said)
+        self.assertEqual(out, 'step 3 booked\nstep 4 booked\nstep 5 booked\n')
         self.assertEqual(self.bookings(), [(1, 10), (2, 10), (3, 11), (4, 11), (5, 11)])
+
+    def test_a_step_that_was_done_is_not_done_again(self):
+        self.owner(10).communicate(timeout=60)
+        again = self.owner(10)
+        self.read(again, 'begins after step 5')
+        again.communicate(timeout=60)
+        self.assertEqual(len(self.bookings()), 5)
 
     def test_an_owner_that_comes_too_late_does_not_begin(self):
         self.owner(11).communicate(timeout=60)

@@ -27,9 +27,13 @@ SQL
 )
 [ -n "$done_steps" ] || { echo "a newer owner has $MATINS_PERIOD; nothing was booked" >&2; exit 75; }
 
+echo "begins after step $done_steps"
+
 # 2. Each step is one transaction: the fence, the step's number, and the booking.
 step=$done_steps
 while [ "$step" -lt "$steps" ]; do
+  # Where a test wants an owner that sleeps in the midst of its work.
+  if [ "${PAUSE_AFTER:-}" = "$step" ]; then read -r _; fi
   step=$((step + 1))
   sql <<'SQL' || { echo "step $step refused: a newer owner has $MATINS_PERIOD" >&2; exit 75; }
 CREATE TEMP TABLE must_be_one (changed INTEGER CHECK (changed = 1));
@@ -41,6 +45,4 @@ INSERT INTO booking (period, step, fence) VALUES (:period, :step, :fence);
 COMMIT;
 SQL
   echo "step $step booked"
-  # Where a test wants an owner that sleeps in the midst of its work.
-  if [ "${PAUSE_AFTER:-}" = "$step" ]; then read -r _; fi
 done

@@ -34,7 +34,7 @@ class Hand final : public Drive {
     node.clock = &clock_;
     node.runner = &runner_;
     node.events = parts.events;
-    node.random = std::make_unique<SeededRandom>(1);
+    node.random = std::make_unique<SystemRandom>();
     node.open_store = [database = parts.database](LaneKind) { return database->Open(); };
     ASSIGN_OR_RETURN(lanes_, Lanes::Open(std::move(node)));
     return absl::OkStatus();
