@@ -103,6 +103,18 @@ absl::Status Logs(Session& session, const Shell& shell, int64_t run, bool follow
   }
 }
 
+// All that is kept of it so far. Bytes that are no text become replacement characters; --raw has
+// them.
+absl::Status LogsJson(Session& session, const Shell& shell, int64_t run) {
+  ASSIGN_OR_RETURN(const OutputRow output, session.acts().ReadOutput(run));
+  int64_t shown = 0;
+  shell.PrintJson({{"run", absl::StrCat(run)},
+                   {"bytes", output.bytes},
+                   {"running", output.running},
+                   {"output", ValidUtf8(From(output, shown))}});
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void AddHistoryCommands(CLI::App& app, Shell& shell) {
@@ -131,12 +143,18 @@ void AddHistoryCommands(CLI::App& app, Shell& shell) {
   logs.add_flag("-f,--follow", args->follow, "go on while it runs");
   logs.add_flag("--raw", args->raw, "the bytes as they were written");
   shell.AddStoreOption(logs);
+  shell.AddOutputOption(logs);
   shell.Does(logs, [&shell, args] {
     return shell.WithSession([&](Session& session) -> absl::Status {
       int64_t run = 0;
       if (!absl::SimpleAtoi(args->run, &run)) {
         return BadInput("RUN", absl::StrCat("'", args->run, "' is not a run's number"),
                         "`matins runs` lists them");
+      }
+      if (shell.json() && !args->follow && !args->raw) return LogsJson(session, shell, run);
+      if (shell.json()) {
+        return BadInput("-o json", "goes neither with --follow nor with --raw",
+                        "leave one of them out");
       }
       return Logs(session, shell, run, args->follow, args->raw);
     });
