@@ -25,14 +25,17 @@ EVERY_SECOND = """
     backfill: { max_periods: 1000 }
     run: { shell: 'true' }
 """
-# Ends when the file $GATE is there.
-GATED = """
+
+
+def gated(gate):
+    """Due at midnight UTC for the day before; ends when the file `gate` is there."""
+    return f"""
   - name: gated
     schedule: "0 0 * * *"
     period: day
     biz_date: -1d
     misfire: each
-    run: { shell: 'echo up; while [ ! -e %s ]; do sleep 0.05; done; echo bye' }
+    run: {{ shell: 'echo up; while [ ! -e {gate} ]; do sleep 0.05; done; seq 200' }}
 """
 
 
@@ -93,6 +96,93 @@ class AwayStore(Cases):
         node.send_signal(signal.SIGTERM)
         node.communicate(timeout=PATIENCE)
         self.assertEqual(node.returncode, 0)
+
+
+    def test_a_run_that_ends_while_the_store_is_away_is_done_once_it_is_back(self):
+        gate = os.path.join(self.folder, 'gate')
+        self.apply('jobs:' + gated(gate))
+        node = self.node('--store', self.behind)
+        self.ok('run', 'gated', '--date', day(1))
+        eventually('the run', lambda: 'run_started' in node.text())
+        self.proxy.ask('refuse')
+        self.proxy.ask('reset')
+        open(gate, 'w').close()
+        eventually('its end to wait', lambda: 'store_away finish' in node.text())
+        self.proxy.ask('pass')
+        self.ok('wait', 'gated', day(1), '--timeout', '60s')
+        runs = self.json('runs', 'gated')
+        self.assertEqual([(run['status'], run['exit_code']) for run in runs], [('DONE', 0)])
+        self.assertTrue(self.ok('logs', runs[0]['run']).endswith('199\n200\n'))
+
+    def test_listeners_that_the_server_ends_are_made_again(self):
+        self.apply('jobs:' + EVERY_SECOND)
+        node = self.node()
+        eventually('scheduling', lambda: self.finished('tick'))
+        schema = self.store.split('schema=')[1]
+        for _ in range(2):
+            # This store's backends: those of other tests on the same server are left alone.
+            ended = self.sql("select count(pg_terminate_backend(pid)) from pg_stat_activity where pid <> pg_backend_pid() and "
+                             f"(query like '%{schema}%' or query ilike 'listen%')")
+            self.assertGreater(int(ended[-1][0]), 0)
+            newest = max(self.finished('tick'))
+            eventually('scheduling to go on', lambda: max(self.finished('tick')) > newest)
+        self.assertEqual(node.stop(), 0)
+
+
+class BusyFile(Cases):
+    kind = 'sqlite'
+
+    def test_three_writers_and_a_long_reader_disturb_nobody(self):
+        self.apply('jobs:' + EVERY_SECOND)
+        path = self.store[len('sqlite:'):]
+        reader = sqlite3.connect(path, isolation_level=None)
+        self.addCleanup(reader.close)
+        reader.execute('create table if not exists mine (n integer)')
+        reader.execute('begin')
+        reader.execute('select count(*) from job_watermark').fetchall()
+        nodes = [self.node(), self.node()]
+        stop = threading.Event()
+        writes = []
+
+        def write():
+            with sqlite3.connect(path, timeout=PATIENCE, isolation_level=None) as mine:
+                while not stop.wait(0.1):  # thirty a second, the three of them
+                    mine.execute('insert into mine values (1)')
+                    writes.append(1)
+            mine.close()
+
+        writers = [threading.Thread(target=write) for _ in range(3)]
+        for writer in writers:
+            writer.start()
+        try:
+            eventually('many writes and five seconds of work', lambda: len(writes) > 100 and len(self.finished('tick')) >= 5)
+            for n in range(3):
+                self.ok('job', 'suspend', 'tick', '--reason', str(n))
+                self.ok('job', 'resume', 'tick', '--missed', 'run')
+        finally:
+            stop.set()
+            for writer in writers:
+                writer.join()
+        reader.execute('commit')
+        done = self.finished('tick')
+        self.assertEqual(len(done), len(set(done)))
+        for node in nodes:
+            self.assertNotIn('store_away', node.text())
+
+    def test_a_run_that_ends_while_the_file_is_locked_is_done_once_it_is_free(self):
+        gate = os.path.join(self.folder, 'gate')
+        self.apply('jobs:' + gated(gate))
+        node = self.node()
+        self.ok('run', 'gated', '--date', day(1))
+        eventually('the run', lambda: 'run_started' in node.text())
+        other = sqlite3.connect(self.store[len('sqlite:'):], timeout=PATIENCE, isolation_level=None)
+        self.addCleanup(other.close)
+        other.execute('begin immediate')
+        open(gate, 'w').close()
+        eventually('its end to wait', lambda: 'store_away finish' in node.text())
+        other.execute('rollback')
+        self.ok('wait', 'gated', day(1), '--timeout', '60s')
+        self.assertEqual([(run['status'], run['exit_code']) for run in self.json('runs', 'gated')], [('DONE', 0)])
 
 
 if __name__ == '__main__':
