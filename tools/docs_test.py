@@ -63,6 +63,18 @@ def missing_in_promises(text):
                 yield f'names the mutant {mutant}'
 
 
+def not_told():
+    """Each event of the log stands in docs/operating.md, each crash window of the engine in ARCHITECTURE.md."""
+    operating, architecture = (ROOT / 'docs/operating.md').read_text(), (ROOT / 'ARCHITECTURE.md').read_text()
+    for event in re.findall(r'\[\] = "(\w+)"', (ROOT / 'src/engine/events.h').read_text()):
+        if f'`{event}`' not in operating:
+            yield f'docs/operating.md: says nothing of the event {event}'
+    for source in (ROOT / 'src/engine').glob('*.cc'):
+        for point in re.findall(r'MATINS_FAULT_POINT\("([^"]+)"\)', source.read_text()):
+            if f'`{point}`' not in architecture:
+                yield f'ARCHITECTURE.md: says nothing of the crash window {point}'
+
+
 def missing_in_sources():
     for folder in ('src', 'include', 'tests', 'examples', 'tools'):
         for source in sorted((ROOT / folder).rglob('*.*')):
@@ -94,6 +106,7 @@ def main():
              for document in documents for what in missing(document, points)]
     wrong += [f'docs/promises.md: {what}, which is not there' for what in missing_in_promises(PROMISES.read_text())]
     wrong += missing_in_sources()
+    wrong += not_told()
     if binary := os.environ.get('MATINS_BINARY'):
         wrong += [what for document in documents for what in refused_job_files(binary, document)]
         wrong += commands_not_told(binary)
