@@ -44,7 +44,7 @@ class Core final : private EngineEvents {
   // `clock` is the TestClock's, or null.
   static absl::StatusOr<std::unique_ptr<Core>> Open(SchedulerOptions options, Clock* clock);
 
-  ~Core();
+  ~Core() override;
   absl::Status AddHandler(absl::string_view name, Handler handler);
   // `name` stands for the text in messages.
   absl::StatusOr<Applied> Apply(const std::string& name, absl::string_view yaml,
