@@ -86,9 +86,10 @@ class Scheduler {
 
   // Asks for a run of a period; some node of the store, this one or another, runs it. Answers the
   // period's key. FailedPrecondition: it is RUNNING (the message names the runner), DONE without
-  // `again`, or the job is suspended.
+  // `again`, the job is suspended, or it is FAILED or PLANNED and keeps other parameters.
   absl::StatusOr<std::string> RunByHand(const ByHand& request);
-  // Waits until the period has ended. DeadlineExceeded after `timeout`. With a TestClock it steps,
+  // Waits until the period has ended; after a RunByHand of this scheduler's, how *that* ended, not
+  // how it had failed before. DeadlineExceeded after `timeout`. With a TestClock it steps,
   // once, and does not wait.
   absl::StatusOr<PeriodState> Wait(absl::string_view job, absl::string_view period,
                                    absl::Duration timeout);

@@ -27,11 +27,11 @@ std::string RowText(const PeriodRow& row) {
 
 // Waits, shows what changes, and makes the period's end the exit code.
 absl::Status WaitAndTell(Session& session, Shell& shell, const PeriodKey& key,
-                         absl::Duration timeout) {
-  ASSIGN_OR_RETURN(const PeriodRow row,
-                   WaitForPeriod(session, key, timeout, [&](const PeriodRow& now) {
-                     if (!shell.json()) std::fprintf(stderr, "%s\n", RowText(now).c_str());
-                   }));
+                         absl::Duration timeout, int64_t failed_change = 0) {
+  const auto tell = [&](const PeriodRow& now) {
+    if (!shell.json()) std::fprintf(stderr, "%s\n", RowText(now).c_str());
+  };
+  ASSIGN_OR_RETURN(const PeriodRow row, WaitForPeriod(session, key, timeout, tell, failed_change));
   if (shell.json()) {
     shell.PrintJson({{"job", key.job},
                      {"period", key.period},
@@ -79,7 +79,8 @@ void AddRun(CLI::App& app, Shell& shell) {
       ASSIGN_OR_RETURN(const absl::Duration timeout, ParseDuration(args->timeout));
       ASSIGN_OR_RETURN(const RunByHandAnswer answer, RunByHand(session, args->request));
       if (args->wait)
-        return WaitAndTell(session, shell, {args->request.job, answer.period}, timeout);
+        return WaitAndTell(session, shell, {args->request.job, answer.period}, timeout,
+                           answer.failed_change);
       if (shell.json()) {
         shell.PrintJson(
             {{"job", args->request.job}, {"period", answer.period}, {"what", answer.what}});

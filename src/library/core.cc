@@ -197,6 +197,10 @@ absl::StatusOr<std::string> Core::RunPeriodByHand(const ByHand& request) {
   run.again = request.again;
   run.reason = request.reason;
   ASSIGN_OR_RETURN(RunByHandAnswer answer, RunByHand(session, run));
+  if (answer.failed_change > 0) {
+    absl::MutexLock lock(&mutex_);
+    failed_[{request.job, answer.period}] = answer.failed_change;
+  }
   LookNow();
   return std::move(answer.period);
 }
@@ -211,8 +215,16 @@ absl::StatusOr<PeriodState> Core::Wait(absl::string_view job, absl::string_view 
         "job '", job, "' ", period, " has not ended at the TestClock's now; move it on, and Step"));
   }
   ASSIGN_OR_RETURN(Session session, Session::Open(*database_, options_.who));
-  ASSIGN_OR_RETURN(const PeriodRow row,
-                   WaitForPeriod(session, {std::string(job), std::string(period)}, timeout, {}));
+  const PeriodKey key{std::string(job), std::string(period)};
+  int64_t failed_change = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto failed = failed_.find({key.job, key.period});
+    if (failed != failed_.end()) failed_change = failed->second;
+  }
+  ASSIGN_OR_RETURN(const PeriodRow row, WaitForPeriod(session, key, timeout, {}, failed_change));
+  absl::MutexLock lock(&mutex_);
+  failed_.erase({key.job, key.period});
   return StateOf(row);
 }
 

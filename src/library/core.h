@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -79,6 +80,8 @@ class Core final : private EngineEvents {
   absl::Mutex mutex_;
   std::map<std::string, Handler> handlers_ ABSL_GUARDED_BY(mutex_);
   bool left_ ABSL_GUARDED_BY(mutex_) = false;
+  // Periods that were FAILED when a run was asked for, until that is waited for: how they stood.
+  std::map<std::pair<std::string, std::string>, int64_t> failed_ ABSL_GUARDED_BY(mutex_);
   // Last: it uses all of the above, and ending it waits for handlers.
   std::unique_ptr<Drive> drive_ ABSL_GUARDED_BY(mutex_);
 };

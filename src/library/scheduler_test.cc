@@ -62,6 +62,28 @@ TEST_F(Running, RunsWhatAPersonAsksFor) {
             1);
 }
 
+TEST_F(Running, WaitsForTheNewAttemptsAndNotForTheOldFailure) {
+  int calls = 0;
+  Open();
+  ASSERT_TRUE(scheduler
+                  ->AddHandler("close",
+                               [&](RunContext&) {
+                                 return ++calls < 3 ? absl::NotFoundError("no file yet")
+                                                    : absl::OkStatus();
+                               })
+                  .ok());
+  ASSERT_TRUE(scheduler->Apply(NightlyJob()).ok());
+  ASSERT_TRUE(scheduler->Start().ok());
+  EXPECT_EQ(Wait(RunNow("2026-10-01")).status, Status::kFailed);
+  EXPECT_EQ(Wait(RunNow("2026-10-01")).status, Status::kFailed);
+  const auto other =
+      scheduler->RunByHand({.job = "close", .date = "2026-10-01", .params = {{"mode", "dry"}}});
+  EXPECT_TRUE(absl::IsFailedPrecondition(other.status())) << "it keeps the parameters it has";
+  EXPECT_EQ(Wait(RunNow("2026-10-01")).status, Status::kDone);
+  ASSERT_TRUE(scheduler->Drain(absl::Seconds(30)).ok());
+  EXPECT_EQ(calls, 3);
+}
+
 TEST_F(Running, RunsProcessesBesideHandlers) {
   Open();
   Job job = NightlyJob();

@@ -43,8 +43,19 @@ absl::Status RefuseRunning(const PeriodRow& row) {
                    "; wait for it (`matins wait`), or stop it: matins cancel ", row.fence));
 }
 
+// What waits or has failed goes on as it was asked for: its parameters are part of that.
+absl::Status RefuseParams(const PeriodRow& row) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("job '", row.key.job, "' ", row.key.period, " is ", Word(row.status),
+                   " and keeps the parameters it has; leave --param out, or `matins skip ",
+                   row.key.job, " ", row.key.period, "` first and run it again with --reason"));
+}
+
 absl::StatusOr<std::string> RunExisting(Session& session, const RunByHandRequest& request,
                                         const PeriodRow& row, const std::string& params) {
+  const bool goes_on =
+      row.status == PeriodStatus::kPlanned || (row.status == PeriodStatus::kFailed && !row.held);
+  if (goes_on && !params.empty() && params != row.params) return RefuseParams(row);
   switch (row.status) {
     case PeriodStatus::kRunning:
       return RefuseRunning(row);
@@ -123,6 +134,7 @@ absl::StatusOr<RunByHandAnswer> RunByHand(Session& session, const RunByHandReque
   const auto row = ReadRow(session, {request.job, answer.period});
   if (row.ok()) {
     ASSIGN_OR_RETURN(answer.what, RunExisting(session, request, *row, params));
+    if (row->status == PeriodStatus::kFailed && !row->held) answer.failed_change = row->change;
     return answer;
   }
   if (!absl::IsNotFound(row.status())) return row.status();
@@ -138,7 +150,8 @@ absl::StatusOr<RunByHandAnswer> RunByHand(Session& session, const RunByHandReque
 
 absl::StatusOr<PeriodRow> WaitForPeriod(Session& session, const PeriodKey& key,
                                         absl::Duration timeout,
-                                        const std::function<void(const PeriodRow&)>& progress) {
+                                        const std::function<void(const PeriodRow&)>& progress,
+                                        int64_t failed_change) {
   const absl::Duration until = SystemClock().BootNow() + timeout;
   int64_t seen = -1;
   for (;;) {
@@ -148,7 +161,7 @@ absl::StatusOr<PeriodRow> WaitForPeriod(Session& session, const PeriodKey& key,
     if (row.ok() && row->change != seen) {
       seen = row->change;
       if (progress) progress(*row);
-      if (HasEnded(*row)) return *row;
+      if (HasEnded(*row) && row->change != failed_change) return *row;
     }
     const absl::Duration left = until - SystemClock().BootNow();
     if (left <= absl::ZeroDuration()) {

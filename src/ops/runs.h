@@ -25,16 +25,21 @@ struct RunByHandRequest {
 struct RunByHandAnswer {
   std::string period;
   std::string what;  // "planned", "opened again", "given new attempts", "waits already"
+  // For WaitForPeriod: the row's `change` that this call found FAILED; what it says then is not the
+  // answer to this call. 0: any row is.
+  int64_t failed_change = 0;
 };
-// FailedPrecondition: RUNNING (names the runner), DONE without `again` and a reason, or suspended.
+// FailedPrecondition: RUNNING (names the runner), DONE without `again` and a reason, suspended, or
+// parameters for a period that is PLANNED or FAILED: it goes on with its own.
 absl::StatusOr<RunByHandAnswer> RunByHand(Session& session, const RunByHandRequest& request);
 
 // Waits until the period has ended (DONE, SKIPPED or FAILED without an attempt to come), asking the
 // store every now and then. `progress` is called with the row, when it changed. DeadlineExceeded
-// after `timeout`.
+// after `timeout`. A row that has not changed since `failed_change` has not ended.
 absl::StatusOr<PeriodRow> WaitForPeriod(Session& session, const PeriodKey& key,
                                         absl::Duration timeout,
-                                        const std::function<void(const PeriodRow&)>& progress);
+                                        const std::function<void(const PeriodRow&)>& progress,
+                                        int64_t failed_change = 0);
 
 absl::Status CancelRun(Session& session, int64_t run, absl::string_view reason);
 
