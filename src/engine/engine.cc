@@ -43,6 +43,8 @@ void Engine::RunLane(LaneKind kind) {
   Doorbell& bell = lanes_->node().bell(kind);
   while (!halted()) {
     const absl::Duration next = lanes_->Step(kind);
+    // The step may have heard the very ring that says so.
+    if (halted()) return;
     bell.Wait(clock_, next);
   }
 }
