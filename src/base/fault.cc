@@ -117,10 +117,11 @@ class Points {
       if (armed.point != point || (armed.hit != 0 && armed.hit != hit)) continue;
       switch (armed.action) {
         case Action::kKill:
-          kill(getpid(), SIGKILL);
+          raise(SIGKILL);
           break;
         case Action::kStop:
-          kill(getpid(), SIGSTOP);
+          // To this thread: one to the process may be taken by another, and this one goes on a bit.
+          raise(SIGSTOP);
           break;
         case Action::kExit:
           _exit(70);
