@@ -101,11 +101,13 @@ class Work:
 class Member:
     """A place for a node: its life ends and begins again; its history goes on in one file."""
 
-    def __init__(self, case, number, store=None, env=None):
+    def __init__(self, case, number, store=None, env=None, file=True):
+        """`file`: it brings the job file with it; otherwise it serves what the store has."""
         self.env = {**case.env(), **(env or {})}
         if store:
             self.env['MATINS_STORE'] = store
-        self.folder, self.jobs = case.folder, os.path.join(case.folder, 'jobs.yaml')
+        self.folder = case.folder
+        self.jobs = [os.path.join(case.folder, 'jobs.yaml')] if file else []
         self.history = os.path.join(case.folder, f'history-{number}.jsonl')
         self.log = os.path.join(case.folder, f'node-{number}.log')
         self.process = None
@@ -115,7 +117,7 @@ class Member:
     def start(self):
         self.lives += 1
         with open(self.log, 'ab') as log:
-            self.process = subprocess.Popen([MATINS, 'serve', self.jobs, '--runtime-dir', self.folder, '--history', self.history,
+            self.process = subprocess.Popen([MATINS, 'serve', *self.jobs, '--runtime-dir', self.folder, '--history', self.history,
                                              '--drain', '10s'], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def alive(self):
