@@ -132,6 +132,14 @@ absl::StatusOr<std::unique_ptr<ServingNode>> StartNode(int signals, const NodeCo
   }
 }
 
+// Settings of the store that weaken a promise are said loudly at each start.
+absl::Status WarnOfSettings(Database& database) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<ActStore> acts, database.OpenActs());
+  ASSIGN_OR_RETURN(const StoreStatus status, acts->ReadStatus());
+  for (const std::string& warning : status.warnings) LogWarning(warning);
+  return absl::OkStatus();
+}
+
 absl::Status Serve(const Shell& shell, ServeArgs args) {
   ASSIGN_OR_RETURN(const absl::Duration drain, ParseDuration(args.drain));
   NodeConfig config;
@@ -156,6 +164,10 @@ absl::Status Serve(const Shell& shell, ServeArgs args) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ServingNode> node,
                    StartNode(signals, config, file, args.source, events));
   if (node == nullptr) return absl::OkStatus();
+  if (const absl::Status read = WarnOfSettings(node->database()); !read.ok()) {
+    LogWarning(
+        absl::StrCat("the store's settings could not be read: ", std::string(read.message())));
+  }
   LogInfo(absl::StrCat("node ", node->name(), " serves ", node->database().Describe()));
   AwaitTheEnd(signals, *node, args);
   LogInfo(absl::StrCat("draining: ", node->engine().running(), " run(s) have ", DurationText(drain),

@@ -30,6 +30,12 @@ absl::StatusOr<absl::Duration> BeatLane::Turn() {
   for (size_t i = 0; i < runs.size(); ++i) {
     const LiveRun& run = *runs[i];
     const ExtendAnswer& answer = (*answers)[i];
+    if (answer.refusal.busy()) {
+      ++node_.counters.beats_failed;
+      Testify(node_, "hb", "info", requests[i].ticket, -1, answer.refusal.why);
+      node_.live.BeatAgainAt(run.claim.fence, sent + BeatRetry(run.job().lock.ttl));
+      continue;
+    }
     if (!answer.refusal.accepted()) {
       Refused(run, answer.refusal);
       continue;

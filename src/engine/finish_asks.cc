@@ -40,6 +40,7 @@ absl::Status FinishLane::AnswerCheckpoints(const std::vector<InHand*>& runs) {
     return answers.status();
   }
   MATINS_FAULT_POINT("checkpoint.after_answer");
+  bool busy = false;
   for (size_t i = 0; i < runs.size(); ++i) {
     InHand& run = *runs[i];
     Refusal refusal = (*answers)[i];
@@ -51,6 +52,10 @@ absl::Status FinishLane::AnswerCheckpoints(const std::vector<InHand*>& runs) {
     }
     Testify(node_, "ckpt", refusal.accepted() ? "ok" : "refused", requests[i].ticket, number,
             refusal.why);
+    if (refusal.busy()) {
+      busy = true;  // the ask stays, and is sent again
+      continue;
+    }
     if (refusal.accepted()) {
       run.checkpoint = std::max(run.checkpoint, number);
       ++node_.counters.checkpoints;
@@ -58,7 +63,7 @@ absl::Status FinishLane::AnswerCheckpoints(const std::vector<InHand*>& runs) {
     }
     Answered(run, refusal, "");
   }
-  return absl::OkStatus();
+  return busy ? RowsBusy() : absl::OkStatus();
 }
 
 // Whoever asks for its fence is about to write under it: the store is asked whether it still holds.
@@ -75,11 +80,16 @@ absl::Status FinishLane::AnswerFences(const std::vector<InHand*>& runs) {
     return answers.status();
   }
   std::vector<DeadlineMove> moves;
+  bool busy = false;
   for (size_t i = 0; i < runs.size(); ++i) {
     const Refusal& refusal = (*answers)[i].refusal;
     const LiveRun& run = *runs[i]->run;
     Testify(node_, "hb", refusal.accepted() ? "ok" : "refused", requests[i].ticket, -1,
             refusal.why);
+    if (refusal.busy()) {
+      busy = true;
+      continue;
+    }
     if (refusal.accepted()) {
       node_.live.Beaten(run.claim.fence, sent);
       moves.push_back({run.claim.fence, LeaseDeadline(sent, run.job().lock.ttl, run.job().grace)});
@@ -87,7 +97,7 @@ absl::Status FinishLane::AnswerFences(const std::vector<InHand*>& runs) {
     Answered(*runs[i], refusal, absl::StrCat(run.claim.fence));
   }
   node_.runner.MoveDeadlines(moves);
-  return absl::OkStatus();
+  return busy ? RowsBusy() : absl::OkStatus();
 }
 
 void FinishLane::Answered(InHand& run, const Refusal& refusal, const std::string& text) {

@@ -179,6 +179,7 @@ absl::Status FinishLane::WriteEnds() {
     return answers.status();
   }
   MATINS_FAULT_POINT("finish.after_answer");
+  bool busy = false;
   for (size_t i = 0; i < runs.size(); ++i) {
     const Refusal& refusal = (*answers)[i];
     Testify(node_, HistoryType(*runs[i]->outcome), refusal.accepted() ? "ok" : "refused",
@@ -186,12 +187,23 @@ absl::Status FinishLane::WriteEnds() {
             refusal.accepted() ? Word(runs[i]->outcome->kind) : absl::string_view(refusal.why));
     if (refusal.accepted()) {
       Accepted(*runs[i]);
+    } else if (refusal.busy()) {
+      busy = true;
+      // Nothing took effect: it is still ours.
+      if (std::exchange(runs[i]->withheld_here, false)) {
+        node_.live.AllowBeats(requests[i].ticket.fence);
+      }
+      continue;
     } else if (!RefusedEnd(*runs[i], refusal)) {
       continue;
     }
     Forget(requests[i].ticket.fence);
   }
-  return absl::OkStatus();
+  return busy ? RowsBusy() : absl::OkStatus();
+}
+
+absl::Status FinishLane::RowsBusy() {
+  return absl::UnavailableError("rows are locked by another transaction");
 }
 
 void FinishLane::WriteFailed(const std::vector<InHand*>& runs, const absl::Status& status) {

@@ -66,6 +66,7 @@ class FinishLane final : public Lane {
   InHand* Find(int64_t fence);
 
   absl::Status WriteEnds();
+  static absl::Status RowsBusy();
   void WriteFailed(const std::vector<InHand*>& runs, const absl::Status& status);
   absl::Status ResolveDoubts();
   absl::Status ReportDead();

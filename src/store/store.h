@@ -153,6 +153,8 @@ struct Refusal {
   // row, and says why; asking again gives the same.
   std::string why;
   bool accepted() const { return why.empty(); }
+  // Says nothing about the lease: another transaction has the row; ask again.
+  bool busy() const { return why == "busy"; }
 };
 
 struct ExtendRequest {
