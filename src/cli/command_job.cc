@@ -156,6 +156,7 @@ void AddApply(CLI::App& job, Shell& shell) {
   shell.AddStoreOption(apply);
   shell.AddOutputOption(apply);
   shell.Does(apply, [&shell, path, options] {
+    options->refuse_past = !options->force;
     if (options->source.empty()) options->source = path->substr(path->find_last_of('/') + 1);
     return shell.WithSession(
         [&](Session& session) { return Apply(session, shell, *path, *options); });

@@ -192,6 +192,19 @@ void FindClockChanges(const ResolvedJob& job, absl::Time now, Findings& found) {
   }
 }
 
+void FindNoFuture(const ResolvedJob& job, absl::Time now, Findings& found) {
+  if (!job.job.at) {
+    if (job.schedule.Next(now)) return;
+    found.push_back({{"schedule"}, "never fires again", "write one that has a time to come"});
+  } else if (*job.job.at + job.job.start_deadline < now) {
+    found.push_back({{"at"},
+                     absl::StrCat(FormatInstant(*job.job.at),
+                                  " has passed by more than start_deadline: a job that is first "
+                                  "seen after it starts nothing"),
+                     "write an instant to come, or take the job out"});
+  }
+}
+
 }  // namespace
 
 Findings FindWarnings(const ResolvedJob& job, absl::Time now) {
@@ -200,6 +213,7 @@ Findings FindWarnings(const ResolvedJob& job, absl::Time now) {
   FindLocks(job.job, found);
   FindProgram("run", job.job.run, job.job.dir, found);
   if (job.job.check) FindProgram("check", *job.job.check, job.job.dir, found);
+  FindNoFuture(job, now, found);
   FindCoverage(job, now, found);
   FindMonths(job, found);
   FindClockChanges(job, now, found);

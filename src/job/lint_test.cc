@@ -43,6 +43,22 @@ TEST(Lint, ALeaseThatHeartbeatsCannotKeep) {
   EXPECT_THAT(Warnings("0 1 * * *", "lock: { ttl: 10s }"), IsEmpty());
 }
 
+TEST(Lint, AScheduleOrOneOffWithoutAFuture) {
+  EXPECT_THAT(Warnings("0 0 0 1 1 ? 2020", "priority: 1"),
+              ElementsAre(AllOf(StartsWith("m.yaml:4:5: warning: "), HasSubstr("never fires"))));
+  const auto one_off = [](const std::string& at) {
+    MemoryFiles files({{"m.yaml", absl::StrCat("jobs:\n  - name: a\n    at: ", at,
+                                               "\n    misfire: skip\n    start_deadline: 10m\n"
+                                               "    run: { handler: h }\n")}});
+    return LintJobFile("m.yaml", {.files = &files, .now = kNow}).problems;
+  };
+  EXPECT_THAT(one_off("2026-01-14T23:50:00Z"), IsEmpty());
+  const std::vector<Problem> past = one_off("2026-01-14T23:49:59Z");
+  ASSERT_EQ(past.size(), 1);
+  EXPECT_THAT(past[0].Text(), AllOf(StartsWith("m.yaml:3:5: warning: "), HasSubstr("has passed"),
+                                    HasSubstr("write an instant to come")));
+}
+
 TEST(Lint, MonthsThatADayPassesOver) {
   EXPECT_THAT(
       Warnings("0 1 31 * *", "priority: 1"),

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "job/json.h"
@@ -71,6 +72,22 @@ absl::Status SuspendAsTheFileSays(Session& session, const JobFile& file,
   return absl::OkStatus();
 }
 
+// One that the store knows may have run: its file is applied again and again.
+absl::Status RefusePastOneOffs(Session& session, const JobFile& file) {
+  const absl::Time now = SystemClock().WallNow();
+  for (const Job& job : file.jobs) {
+    if (!job.at || *job.at + job.start_deadline >= now) continue;
+    ASSIGN_OR_RETURN(const std::vector<JobRow> known, session.acts().ReadJobs(job.name));
+    if (!known.empty()) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job '", job.name, "': at ", FormatInstant(*job.at), " has passed by more than its ",
+        "start_deadline of ", DurationText(job.start_deadline),
+        ", so that it would never run; give an instant to come or a longer start_deadline, or "
+        "take it out"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<JobSummary>> ListJobs(Session& session, absl::string_view name) {
@@ -91,6 +108,7 @@ absl::StatusOr<std::vector<JobSummary>> ListJobs(Session& session, absl::string_
 
 absl::StatusOr<ApplyAnswer> ApplyFile(Session& session, const JobFile& file,
                                       const ApplyFileOptions& options) {
+  if (options.refuse_past) RETURN_IF_ERROR(RefusePastOneOffs(session, file));
   ApplyRequest request;
   request.source = options.source;
   request.digest = file.digest;

@@ -33,6 +33,8 @@ struct ApplyFileOptions {
   std::string source;  // what the set of jobs is called; jobs of other sources are left alone
   bool force = false;
   bool prune = false;
+  // A one-off that is new and past its start deadline, which would never run, is refused.
+  bool refuse_past = false;
 };
 // Writes the file's jobs as new versions where they changed. A job that says `suspend: true` is
 // suspended.

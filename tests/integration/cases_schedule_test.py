@@ -71,6 +71,27 @@ class Schedules(StoreCase):
         self.assertLessEqual(node.text().count('job=gone'), 1)
         self.refused(2, 'next', '0 0 30 2 *', says=['never fires'])
 
+    def test_a_one_off_runs_once_at_its_instant_or_at_once_within_its_deadline_and_is_refused_beyond(self):
+        now = datetime.now(timezone.utc).replace(microsecond=0)
+
+        def one_off(name, instant):
+            return f'  - {{name: {name}, at: {instant.isoformat()}, misfire: skip, run: {{shell: "true"}}}}\n'
+
+        self.node()
+        self.apply(jobs(one_off('ahead', now + timedelta(seconds=3)), one_off('now', now), one_off('late', now - timedelta(seconds=10))))
+        for name in ('ahead', 'now', 'late'):
+            eventually(name, lambda: self.done(name))
+        run = self.json('runs', 'ahead')[0]
+        self.assertGreaterEqual(at(run['claimed_at']), now + timedelta(seconds=3))
+        path = os.path.join(self.folder, 'past.yaml')
+        with open(path, 'w') as f:
+            f.write(jobs(one_off('past', now - timedelta(hours=1)), one_off('other', now + timedelta(hours=1))))
+        self.refused(4, 'job', 'apply', path, says=['past', 'start_deadline'])
+        self.assertEqual({entry['name'] for entry in self.json('job', 'list')}, {'ahead', 'now', 'late'})
+        # One that has run may stay in its file.
+        self.assertIn('has passed', self.ok('job', 'apply', path, '--force'))
+        self.assertIn('unchanged: past', self.ok('job', 'apply', path))
+
     def test_starts_missed_while_no_node_lived_run_as_the_misfire_policy_says(self):
         late = ['start_deadline: 1s']
         self.apply(jobs(job('latest', '* * * * * *', 'true', 'latest', *late), job('skip', '* * * * * *', 'true', 'skip', *late)))
