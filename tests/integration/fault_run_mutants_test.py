@@ -39,25 +39,26 @@ class Mutants(StoreCase):
 
     def play(self, mutant, promises, scene):
         """With the mutant one of `promises` is found broken, without it none."""
-        for active in (mutant, None):
-            super().setUp()
-            self.active, self.nodes = active, []
-            try:
-                scene()
-                for node in self.nodes:
-                    node.stop()
-                self.judge(promises)
-            except BaseException:
-                fault_run.keep(self.folder, f'{mutant}-{active}')
-                raise
+        # Real processes may miss their moment: the mutant has three chances to be caught.
+        plays = [self.broken(scene, mutant)]
+        while len(plays) < 3 and not plays[-1] & promises:
+            plays.append(self.broken(scene, mutant))
+        self.assertTrue(plays[-1] & promises, f'{mutant} was not caught: {plays}')
+        self.assertEqual(self.broken(scene, None), set())
 
-    def judge(self, promises):
-        verdict = fault_run.Evidence(self, NoEffects(), self.nodes).verdict
-        if self.active:
-            self.assertTrue(verdict['violations'].keys() & promises, f'{self.active} was not caught: {verdict}')
-        else:
-            self.assertEqual(verdict['violations'], {})
-            self.assertGreater(verdict['stats']['claims'], 0)
+    def broken(self, scene, mutant):
+        """The promises that the checker finds broken in a scene on a store of its own."""
+        super().setUp()
+        self.active, self.nodes = mutant, []
+        try:
+            scene()
+            for node in self.nodes:
+                node.stop()
+            verdict = fault_run.Evidence(self, NoEffects(), self.nodes).verdict
+        finally:
+            fault_run.keep(self.folder, f'{self.id()}-{mutant}')
+        self.assertGreater(verdict['stats']['claims'], 0)
+        return set(verdict['violations'])
 
     # ---- the stage ----------------------------------------------------------------------------------------------------
 
@@ -112,6 +113,7 @@ class Mutants(StoreCase):
     def stopped(self, node):
         """Until the node has stopped itself at a fault point."""
         def state():
+            self.assertTrue(node.alive(), node.log)
             with open(f'/proc/{node.process.pid}/stat') as f:
                 return f.read().rpartition(')')[2].split()[0]
         eventually('the node to stop itself', lambda: state() == 'T')
