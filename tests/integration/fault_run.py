@@ -59,9 +59,13 @@ class Work:
     def jobs(self):
         first_day = (self.now - timedelta(days=DAYS)).date()
         return 'journal: full\njobs:' + ''.join((
-            self.job('recon', 0.35, '"0 0 * * *"', 'each', f'period: day, biz_date: -1d, backfill: {{ start: {first_day}, max_periods: 100 }}'),
-            self.job('hourly', 0.5, '"@hourly"', 'each', f'period: hour, overlap: allow, backfill: {{ start: {self.now.date()}, max_periods: {HOURS}, order: none, max_parallel: 2 }}'),
-            self.job('tick', 1.2, f'"@every {TICK}s"', 'each', 'overlap: allow, backfill: { max_periods: 1000, order: none, max_parallel: 3 }'),
+            self.job('recon', 0.35, '"0 0 * * *"', 'each',
+                     f'period: day, biz_date: -1d, backfill: {{ start: {first_day}, max_periods: 100 }}'),
+            self.job('hourly', 0.5, '"@hourly"', 'each',
+                     f'period: hour, overlap: allow, backfill: {{ start: {self.now.date()}, max_periods: {HOURS}, '
+                     'order: none, max_parallel: 2 }'),
+            self.job('tick', 1.2, f'"@every {TICK}s"', 'each',
+                     'overlap: allow, backfill: { max_periods: 1000, order: none, max_parallel: 3 }'),
             self.job('cache', 0.4, f'"@every {CACHE}s"', 'latest', 'overlap: queue')))
 
     def job(self, name, seconds, schedule, misfire, more):
