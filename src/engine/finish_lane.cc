@@ -210,8 +210,7 @@ void FinishLane::WriteFailed(const std::vector<InHand*>& runs, const absl::Statu
   const bool in_doubt = IsInDoubt(status);
   for (InHand* run : runs) {
     const Ticket ticket = TicketOf(run->run->claim);
-    Testify(node_, HistoryType(*run->outcome), in_doubt ? "info" : "refused", ticket, -1,
-            in_doubt ? status.message() : absl::string_view("store away"));
+    Testify(node_, HistoryType(*run->outcome), "info", ticket, -1, status.message());
     if (in_doubt) {
       ++node_.counters.finishes_in_doubt;
       node_.Say(event::kFinishInDoubt, ticket.key, ticket.fence, std::string(status.message()));

@@ -81,7 +81,10 @@ struct EngineNode {
   std::atomic<bool> frozen{false};    // the store's clock stepped (I8)
   std::atomic<bool> draining{false};  // nothing new is planned or started
   std::atomic<bool> freed{false};     // something may be due that nobody holds: start looks now
-  std::atomic<int> waiting{0};        // rows that the start lane holds, for free_slots
+  // Until when (store's clock, microseconds) START may rely on what planning has seen; 0: it has
+  // not looked yet.
+  std::atomic<int64_t> judged_until_us{0};
+  std::atomic<int> waiting{0};  // rows that the start lane holds, for free_slots
 
   Doorbell& bell(LaneKind kind) { return bells_[static_cast<size_t>(kind)]; }
   void Ring(LaneKind kind) { bell(kind).Ring(); }

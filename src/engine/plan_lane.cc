@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "base/time.h"
 #include "engine/timing.h"
 
 namespace matins {
@@ -16,8 +17,6 @@ constexpr int kJobsATurn = 500;
 // A job that cannot be planned (its calendar has ended, its definition is of a newer program) is
 // looked at again after this; meanwhile it does not stand in the others' way.
 constexpr absl::Duration kBrokenJobPause = absl::Minutes(1);
-// Two planners that race for the same jobs do not do so in a tight loop.
-constexpr absl::Duration kLostRacePause = absl::Milliseconds(20);
 
 }  // namespace
 
@@ -36,6 +35,7 @@ absl::StatusOr<absl::Duration> PlanLane::Turn() {
   if (due.jobs.empty()) {
     const bool had_asked = !std::exchange(asked_, {}).empty();
     if (had_asked) return received;
+    NoteJudged(due.now);
     return std::min(BootAt(due.next_look, due.now, received), received + node_.options.poll);
   }
   std::vector<PlanWrite> writes;
@@ -44,15 +44,20 @@ absl::StatusOr<absl::Duration> PlanLane::Turn() {
     writes.push_back(PlanOf(state, due.now));
   }
   MATINS_FAULT_POINT("plan.before_write");
-  ASSIGN_OR_RETURN(const absl::Time next_look, Write(std::move(writes)));
+  RETURN_IF_ERROR(Write(std::move(writes)));
   MATINS_FAULT_POINT("plan.after_write");
-  const bool had_asked = !std::exchange(asked_, {}).empty();
-  if (had_asked) return node_.clock.BootNow();  // now those that are due
-  return std::min(BootAt(std::min(next_look, due.next_look), due.now, received),
-                  received + node_.options.poll);
+  asked_.clear();
+  // The rest of what is due now, or what another planner was quicker with; a look that finds
+  // nothing says so to START.
+  return node_.clock.BootNow();
 }
 
-absl::StatusOr<absl::Time> PlanLane::Write(std::vector<PlanWrite> writes) {
+void PlanLane::NoteJudged(absl::Time now) {
+  const bool first = node_.judged_until_us.exchange(ToMicros(now + node_.options.ahead)) == 0;
+  if (first) node_.Ring(LaneKind::kStart);
+}
+
+absl::Status PlanLane::Write(std::vector<PlanWrite> writes) {
   PlanRequest request;
   request.hold_by = node_.options.id;
   request.hold_ahead = node_.options.ahead;
@@ -60,14 +65,12 @@ absl::StatusOr<absl::Time> PlanLane::Write(std::vector<PlanWrite> writes) {
   request.writes = std::move(writes);
   ASSIGN_OR_RETURN(const PlanAnswers answers, store().Plan(request));
   const absl::Duration received = node_.clock.BootNow();
-  absl::Time next_look = absl::InfiniteFuture();
   bool held = false;
   for (size_t i = 0; i < answers.jobs.size(); ++i) {
     const PlanWrite& write = request.writes[i];
     if (!answers.jobs[i].written) {
       ++node_.counters.plans_stale;
       node_.Say(event::kPlanStale, {write.job, ""});
-      next_look = std::min(next_look, answers.now + kLostRacePause);
       continue;
     }
     ++node_.counters.plans;
@@ -75,7 +78,6 @@ absl::StatusOr<absl::Time> PlanLane::Write(std::vector<PlanWrite> writes) {
       node_.Say(event::kPlanned, {write.job, ""}, 0,
                 absl::StrCat(write.intents.size(), " periods"));
     }
-    next_look = std::min(next_look, write.next_look);
     for (const HeldRow& row : answers.jobs[i].held) {
       node_.held.Put({BootAt(row.not_before, answers.now, received), row});
       ++node_.counters.held;
@@ -83,7 +85,7 @@ absl::StatusOr<absl::Time> PlanLane::Write(std::vector<PlanWrite> writes) {
     }
   }
   if (held) node_.Ring(LaneKind::kStart);
-  return next_look;
+  return absl::OkStatus();
 }
 
 PlanWrite PlanLane::PlanOf(const JobState& state, absl::Time now) {

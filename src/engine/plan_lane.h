@@ -30,8 +30,10 @@ class PlanLane final : public Lane {
   // Null intents where the job cannot be planned: then only its next look moves.
   PlanWrite PlanOf(const JobState& state, absl::Time now);
   absl::StatusOr<PlanWrite> TryPlan(const JobState& state, absl::Time now);
-  // Answers the earliest next look of what was written, by the store's clock.
-  absl::StatusOr<absl::Time> Write(std::vector<PlanWrite> writes);
+  absl::Status Write(std::vector<PlanWrite> writes);
+
+  // Nothing is overdue for planning at `now`: START may rely on that for a while.
+  void NoteJudged(absl::Time now);
 
   absl::flat_hash_set<std::string> asked_;  // to be looked at, due or not; kept until it was done
 };

@@ -56,8 +56,11 @@ absl::StatusOr<ReapRequest> ReapLane::Judge(const StaleRun& stale) {
   }
   const absl::StatusOr<DefinitionPtr> definition =
       node_.definitions.Current(store(), stale.row.key.job, 0);
-  if (absl::IsUnavailable(definition.status())) return definition.status();
-  // A job that was deleted, or that this program cannot read, is judged by the defaults.
+  // A job that was deleted, or whose definition this program cannot read, is judged by the
+  // defaults; one that could not be asked for is judged later.
+  const bool gone =
+      absl::IsNotFound(definition.status()) || absl::IsInvalidArgument(definition.status());
+  if (!definition.ok() && !gone) return definition.status();
   const LossVerdict verdict = AfterLoss(definition.ok() ? (*definition)->job : Job(), stale.row);
   request.to = verdict.to;
   request.reason = verdict.reason;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "base/time.h"
 #include "engine/launch.h"
 #include "engine/timing.h"
 #include "engine/witness.h"
@@ -54,6 +55,8 @@ absl::StatusOr<absl::Duration> StartLane::Turn() {
     RETURN_IF_ERROR(GiveBack());
     return node_.draining ? absl::InfiniteDuration() : node_.clock.BootNow() + node_.options.poll;
   }
+  // Planning looks first, then rings.
+  if (node_.judged_until_us == 0) return node_.clock.BootNow() + node_.options.poll;
   if (node_.clock.BootNow() >= next_hold_) RETURN_IF_ERROR(Hold());
   RETURN_IF_ERROR(StartDue());
   return heap_.empty() ? next_hold_ : std::min(next_hold_, heap_.top().at);
@@ -114,6 +117,7 @@ absl::Status StartLane::Send(std::vector<Waiting> rows, int also_due) {
   request.also_due = also_due;
   request.global_limit = node_.options.global_limit;
   request.put_off = node_.options.put_off;
+  request.not_after = FromMicros(node_.judged_until_us);
   for (const PeriodKey& key : request.keys) {
     Testify(node_, "claim", "inv", {key, 0, 0, request.nonce});
   }

@@ -109,6 +109,10 @@ struct StartRequest {
   std::vector<PeriodKey> keys;  // held by this node, or free: any PLANNED row may be named
   int also_due = 0;             // and up to so many more rows that are due and held by nobody
   int global_limit = 0;         // runs alive in the store at a time; 0: none
+  // Grants nothing after this instant of the store's clock (kGap): the node's planning has looked at
+  // what is owed shortly before it, and what fell due since may leave no room for an older period
+  // (I14, I17).
+  absl::Time not_after = absl::InfiniteFuture();
   absl::Duration put_off = absl::Seconds(
       5);  // refused rows are looked at again after this, or when something frees them
 };
@@ -117,10 +121,10 @@ enum class StartResult {
   kStarted,
   kTaken,   // running, final, held by another, or no longer there
   kNotDue,  // by the store's clock (I15)
-  kMissed,  // past its start deadline: plan the job again, to have it judged
+  kMissed,  // past its start deadline and not tried yet: plan the job again, to have it judged
   kSuspended,
   kBlocked,   // an older period is neither DONE nor SKIPPED (I16)
-  kGap,       // an older period's row was deleted: plan the job again
+  kGap,       // an older period's row was deleted, or planning is behind: plan the job again
   kAfter,     // a job named in `after` is not DONE for this biz_date
   kBusy,      // its lock is held (job_lock, or a running row with the same lock key)
   kFull,      // job limit, max_parallel or global limit

@@ -410,7 +410,8 @@ class ModelStore final : public Store {
     if (job == nullptr) return StartResult::kTaken;
     if (job->row.suspension) return StartResult::kSuspended;
     if (row->not_before > now) return StartResult::kNotDue;
-    if (row->start_by < now) return StartResult::kMissed;
+    if (request.not_after < now) return StartResult::kGap;
+    if (row->start_by < now && row->attempts_total == 0) return StartResult::kMissed;
     if (row->wait_until > now) return StartResult::kOldLease;
     if (!HasAll(request.node.labels, job->job.nodes)) return StartResult::kLabels;
     if (job->job.backfill.order == Order::kStrict) {

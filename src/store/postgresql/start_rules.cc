@@ -77,7 +77,10 @@ bool StartRules::Ready(const RowFacts& facts, const JobFacts* job, Judged& judge
   } else if (row.not_before > now_) {
     answer.result = StartResult::kNotDue;
     answer.blocker = FormatInstant(row.not_before);
-  } else if (row.start_by < now_) {
+  } else if (request_.not_after < now_) {
+    Refuse(judged, StartResult::kGap, "planning is behind");
+  } else if (row.start_by < now_ && row.attempts_total == 0) {
+    // What was tried is not judged missed again while its attempts last.
     Refuse(judged, StartResult::kMissed, FormatInstant(row.start_by));
   } else if (row.wait_until > now_) {
     Refuse(judged, StartResult::kOldLease, FormatInstant(row.wait_until));

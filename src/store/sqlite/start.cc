@@ -40,7 +40,10 @@ class Gate {
     if (job == nullptr) return {StartResult::kTaken, "its job is deleted"};
     if (job->suspended) return {StartResult::kSuspended, row.key.job};
     if (row.not_before > now_) return {StartResult::kNotDue, FormatInstant(row.not_before)};
-    if (row.start_by < now_) return {StartResult::kMissed, FormatInstant(row.start_by)};
+    if (request_.not_after < now_) return {StartResult::kGap, "planning is behind"};
+    // What was tried is not judged missed again while its attempts last.
+    if (row.start_by < now_ && row.attempts_total == 0)
+      return {StartResult::kMissed, FormatInstant(row.start_by)};
     if (row.wait_until > now_) return {StartResult::kOldLease, FormatInstant(row.wait_until)};
     if (!HasLabels(request_.node.labels, job->labels)) {
       return {StartResult::kLabels, absl::StrCat("needs ", JsonArray(job->labels))};
