@@ -1,7 +1,7 @@
 """What nodes were told (W1) and what is there at the end (W3), against the journal."""
 from collections import Counter, defaultdict
 
-from history import status
+from history import same_status
 
 
 def check_final_rows(of, runs, bad):
@@ -11,10 +11,9 @@ def check_final_rows(of, runs, bad):
             bad('J', 'final row without a journal', run=key)
             continue
         run = runs[key][-1]
-        row = (f.get('gen', 1), status(f['state']), f['token'] or 0)
-        told = run.gen, status(run.state), run.tok
-        if row != told:
-            bad('J', 'final row differs from its journal', run=run.key, row=row, journal=told)
+        row, told = (f.get('gen', 1), f['token'] or 0), (run.gen, run.tok)
+        if row != told or not same_status(f['state'], run.state, run.held):
+            bad('J', 'final row differs from its journal', run=run.key, row=(*row, f['state']), journal=(*told, run.state))
         if run.state == 'DONE' and f.get('result_token') not in run.granted:
             bad('I3', 'PHANTOM: result under a fence never granted', run=run.key)
 

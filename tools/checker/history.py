@@ -48,6 +48,12 @@ def status(state):
     return SAME.get(state, state)
 
 
+def same_status(row, journal, held):
+    """What a row says, and what its journal comes to. A trigger makes a FAILED period that is not held PLANNED again; that
+    is no change of hands, and no entry."""
+    return status(row) == status(journal) or (row, journal, bool(held)) == ('PLANNED', 'FAILED', False)
+
+
 def read(path):
     with open(path, encoding='utf-8') as lines:
         return [json.loads(line) for line in lines if line.strip()]

@@ -1,7 +1,7 @@
 """W2, the store's journal, replayed: each accepted change against the state before it."""
 from collections import defaultdict
 
-from history import INF, LIVE, status
+from history import INF, LIVE, same_status
 
 # The reasons for which the scheduler itself may skip -> the only misfire policy that may give that reason.
 REASONS = {'missed': 'skip', 'superseded': 'latest', 'cap': None, 'expired': None, 'unfillable': None, 'replaced': None}
@@ -26,6 +26,8 @@ class Run:
         self.end = None                     # the operation that made the last end state
         self.starts, self.first = [], []    # first: the first start after each trigger
         self.fresh = True                   # the next start is the first after a trigger
+        self.held_from = None               # since when it waits for a person
+        self.filling = []                   # whether each attempt was a back-fill's
         self.busy = []                      # [from, to] of each attempt
         self.by = act and act['by']
         self.opened = act and act['db']
@@ -52,9 +54,9 @@ class Run:
             self.bad('J', 'a generation is missing before this one')
         if not act:
             return
-        told = (status(act['old_state']), act['old_token'], act['lease_end'] if lease else None)
-        if told != (status(old.state), old.tok, lease):
-            self.bad('J', 'reopened event differs from the journal', event=told)
+        told = (act['old_token'], act['lease_end'] if lease else None)
+        if told != (old.tok, lease) or not same_status(act['old_state'], old.state, old.held):
+            self.bad('J', 'reopened event differs from the journal', event=(act['old_state'], *told))
         if old.last is not None and old.last > act['db']:
             self.bad('I3', 'ZOMBIE ACCEPTED: the old generation went on')
         old.stop(act['db'])                 # its owner is no owner any more, and is told so by its next beat
@@ -70,6 +72,7 @@ class Run:
 
     def give_back(self, e):
         self.held = bool(e.get('held'))
+        self.held_from = e['db'] if self.held else None
         self.fresh = self.fresh or bool(e.get('final'))
         self.leave(e, 'FAILED' if e.get('held') or e.get('final') else 'PLANNED')
 
@@ -108,24 +111,26 @@ class Run:
 
     def on_claim(self, e):
         until = self.lease if self.state in LIVE else self.wait
-        if e['db'] <= until:
+        if e['db'] < until:                         # a lease is alive before its end, not at it
             self.bad('I7', 'claimed while the previous lease was alive', left=round(until - e['db'], 3))
         self.lost += self.state in LIVE
         self.new_fence(e)
         self.granted.add(e['token'])
         self.leave(e, 'CLAIMED')
         self.busy.append([e['db'], INF])
+        self.filling.append(self.backfill)
         self.nonce, self.lease = e.get('nonce'), e['lease_until']
         if self.job.get('claim_starts'):
             self.work_start(e)
 
     def on_reclaim(self, e):
-        if e['db'] <= (self.lease or -INF):
+        if e['db'] < (self.lease or -INF):
             self.bad('I7', 'reclaimed while the lease was alive', left=round(self.lease - e['db'], 3))
         self.lost += 1
-        if self.job.get('recovery') == 'hold':
+        recovery = self.job.get('recovery')
+        if recovery == 'hold' or recovery == 'resume' and self.ckpt is None:
             if not e.get('held'):
-                self.bad('I20', 'recovery: hold, but a lost lease was not held')
+                self.bad('I20', f'recovery: {recovery}, but a lost lease was not held')
         elif (e.get('held') or e.get('final')) and self.lost < self.job.get('max_lost', 5):
             self.bad('I20', 'a lost lease was taken for a failure', lost=self.lost)
         if e.get('token') is not None:
