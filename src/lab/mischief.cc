@@ -3,7 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/status.h"
+#include "base/time.h"
+#include "job/resolve.h"
 #include "lab/simulation.h"
 
 namespace matins {
@@ -46,7 +49,7 @@ void Simulation::Mischief() {
     case 14:
       return CancelSomeRun();
     default:
-      return;
+      return DoneByAnother();
   }
 }
 
@@ -148,6 +151,28 @@ void Simulation::DrainSomeNode() {
 // ---- people
 // ---------------------------------------------------------------------------------------
 
+std::string Simulation::Dated(const PeriodKey& key) const {
+  return absl::StrFormat(R"({"job":"%s","period":"%s","db":%.6f})", key.job, key.period,
+                         ToMicros(start_ + elapsed_) / 1e6);
+}
+
+// Another program did the work of a period that is not planned yet, and says so in the table.
+void Simulation::DoneByAnother() {
+  const SimJob& job = jobs_[random_.Below(jobs_.size())];
+  // A cap counts what is owed, and planning learns of such a row only when it meets it.
+  if (job.job.misfire == Misfire::kEach) return;
+  const auto resolved = ResolveJob(job.job);
+  if (!resolved.ok()) return;
+  const auto fire = resolved->schedule.Next(start_ + elapsed_ + absl::Seconds(6));
+  if (!fire.has_value()) return;
+  const PeriodKey key = {job.job.name, FormatInstant(fire->at)};
+  if (!database_->InsertDoneRow(key).ok()) return;
+  Tell(absl::StrCat("done by another program: ", key.job, " ", key.period));
+  referee_.DoneByAnother(key, fire->at);
+  foreign_.insert(key);
+  foreign_dated_.push_back(Dated(key));
+}
+
 void Simulation::DeleteSomeRow() {
   RowFilter filter;
   filter.newest_first = true;
@@ -155,9 +180,15 @@ void Simulation::DeleteSomeRow() {
   const auto rows = acts_->ReadRows(filter);
   if (!rows.ok() || rows->empty()) return;
   const PeriodRow& row = (*rows)[random_.Below(rows->size())];
+  // What limits count is a row; a run whose row is gone is kept apart by its lock alone.
+  const auto is_job = [&](const SimJob& job) { return job.job.name == row.key.job; };
+  const SimJob& job = *std::find_if(jobs_.begin(), jobs_.end(), is_job);
+  if (foreign_.contains(row.key)) return;
+  if (row.status == PeriodStatus::kRunning && job.job.lock.scope != LockScope::kJob) return;
   if (!database_->DeleteRow(row.key).ok()) return;
   Tell(absl::StrCat("deleted by hand: ", row.key.job, " ", row.key.period));
   referee_.Deleted(row.key);
+  deleted_.push_back(Dated(row.key));
 }
 
 void Simulation::ReopenSomeRow() {
@@ -168,6 +199,7 @@ void Simulation::ReopenSomeRow() {
   const auto rows = acts_->ReadRows(filter);
   if (!rows.ok() || rows->empty()) return;
   const PeriodRow& row = (*rows)[random_.Below(rows->size())];
+  if (foreign_.contains(row.key)) return;
   if (!acts_->Reopen(row.key, "", kPerson).ok()) return;
   Tell(absl::StrCat("run again by hand: ", row.key.job, " ", row.key.period));
   referee_.Reopened(row.key);

@@ -22,9 +22,10 @@ void Referee::Planned(absl::Span<const PlanWrite> writes, const PlanAnswers& ans
     if (!answers.jobs[i].written) continue;
     for (const Intent& intent : writes[i].intents) {
       ++seen_["intents"];
-      const auto [it, is_new] = rows_.try_emplace(intent.key);
-      Row& row = it->second;
+      Row& row = rows_.try_emplace(intent.key).first->second;
+      const bool is_new = row.state == State::kNoRow;
       if (is_new) {
+        row.state = State::kPlanned;
         row.due = intent.due;
         row.manual = intent.manual;
       }
@@ -54,7 +55,7 @@ void Referee::Started(const StartAnswers& answers) {
     Row& row = At(claim.key);
     const Job& job = jobs_[claim.key.job];
     if (row.state != State::kPlanned) Broken("I2", absl::StrCat(name, " claimed, not PLANNED"));
-    if (now <= row.wait)
+    if (now < row.wait)
       Broken("I7", absl::StrCat(name, " claimed over the lease of its deleted row"));
     if (claim.fence <= last_fence_[claim.key.job]) {
       Broken("I6",
@@ -127,7 +128,7 @@ void Referee::Owner(absl::string_view verb, const Ticket& ticket, absl::string_v
   if (row.state != State::kRunning || row.fence != ticket.fence || row.nonce != ticket.nonce ||
       row.generation != ticket.generation) {
     Broken("I3", absl::StrCat(what, " was accepted; the current fence is ", row.fence));
-  } else if (row.lease < now_()) {
+  } else if (row.lease <= now_()) {
     Broken(lease_promise, absl::StrCat(what, " was accepted after its lease had ended"));
   }
 }
@@ -231,7 +232,7 @@ void Referee::Reaped(absl::Span<const ReapRequest> requests, const std::vector<b
     Row& row = At(key);
     if (row.state != State::kRunning) {
       Broken("I2", absl::StrCat(Name(key), " was reaped, but was not running"));
-    } else if (row.lease >= now_()) {
+    } else if (row.lease > now_()) {
       Broken("I7", absl::StrCat(Name(key), " was reaped while its lease was alive"));
     }
     row.state = requests[i].to == Outcome::Kind::kReturned ? State::kPlanned : State::kFailed;
@@ -257,7 +258,7 @@ void Referee::Deleted(const PeriodKey& key) {
   ++seen_["rows deleted"];
   Row& row = At(key);
   if (row.state == State::kRunning) row.wait = row.lease;
-  row.state = State::kPlanned;
+  row.state = State::kNoRow;
   row.generation = 0;  // told by the next claim
   row.fence = 0;
   row.checkpoint = 0;
@@ -275,7 +276,12 @@ void Referee::Reopened(const PeriodKey& key) {
   row.manual = true;
 }
 
-void Referee::Skipped(const PeriodKey& key) { At(key).state = State::kSkipped; }
+void Referee::DoneByAnother(const PeriodKey& key, absl::Time due) {
+  ++seen_["done by another"];
+  Row& row = At(key);
+  row.state = State::kDone;
+  row.due = due;
+}
 
 void Referee::ClockSettled() {
   ++seen_["clock settled"];

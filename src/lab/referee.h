@@ -40,7 +40,7 @@ class Referee {
   // A person's acts.
   void Deleted(const PeriodKey& key);
   void Reopened(const PeriodKey& key);
-  void Skipped(const PeriodKey& key);
+  void DoneByAnother(const PeriodKey& key, absl::Time due);
   // The store burnt the fences of all live rows and set its mark anew.
   void ClockSettled();
 
@@ -50,9 +50,9 @@ class Referee {
   const std::map<std::string, int64_t>& seen() const { return seen_; }
 
  private:
-  enum class State { kPlanned, kRunning, kDone, kFailed, kSkipped };
+  enum class State { kNoRow, kPlanned, kRunning, kDone, kFailed, kSkipped };
   struct Row {
-    State state = State::kPlanned;
+    State state = State::kNoRow;  // what was deleted is a gap again, and no row
     absl::Time due;
     int generation = 1;
     bool manual = false;

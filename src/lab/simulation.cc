@@ -174,11 +174,15 @@ absl::Status Simulation::AtFaultPoint(absl::string_view point) {
   if (!trouble_ || stepping_ == nullptr || depth_ > 0) return absl::OkStatus();
   if (absl::EndsWith(point, "_commit")) return absl::OkStatus();  // SQLite's lock is held
   const bool window = point == "reap.before_write" || point == "finish.before_send";
-  const bool lock = absl::EndsWith(point, ".before_lock");
-  if (!random_.OneIn(window ? 6 : lock ? 150 : 40)) return absl::OkStatus();
+  if (absl::EndsWith(point, ".before_lock")) {
+    // Somebody else holds the write lock for a while, so that nobody gets on.
+    if (random_.OneIn(50)) Advance(absl::Milliseconds(random_.Below(5'000)));
+    return absl::OkStatus();
+  }
+  if (!random_.OneIn(window ? 6 : 40)) return absl::OkStatus();
   SimNode* const node = stepping_;
   ++depth_;
-  node->machine_paused = random_.OneIn(2) && !lock;
+  node->machine_paused = random_.OneIn(2);
   Tell(absl::StrCat("stands still at ", point));
   RunUntil(elapsed_ + absl::Milliseconds(200 + random_.Below(14'000)));
   if (node->machine_paused) {
@@ -194,7 +198,7 @@ absl::Status Simulation::AtFaultPoint(absl::string_view point) {
 // ---------------------------------------------------------------------------------
 
 void Simulation::Record(const HistoryEvent& event) {
-  absl::StrAppend(&evidence_, HistoryLine(event), "\n");
+  absl::StrAppend(&testimony_, HistoryLine(event), "\n");
 }
 
 void Simulation::OnEvent(const EngineEvent& event) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,7 @@ class Simulation final : public History, public EngineEvents {
   void DrainSomeNode();
   void DeleteSomeRow();
   void ReopenSomeRow();
+  void DoneByAnother();
   void SuspendSomeJob();
   void ChangeSomeJob();
   void CancelSomeRun();
@@ -67,7 +69,8 @@ class Simulation final : public History, public EngineEvents {
   // What is not settled though it is due; empty: everything has converged.
   std::vector<std::string> Unsettled();
   void Tell(const std::string& text);
-  void WriteEvidence();
+  std::string JobLines() const;
+  std::string EffectLines() const;
 
   const SimulationOptions options_;
   SeededRandom random_;
@@ -92,7 +95,11 @@ class Simulation final : public History, public EngineEvents {
   std::vector<Later> later_;
   int digest_ = 0;
   int64_t turns_ = 0;
-  std::string evidence_;
+  std::string testimony_;
+  std::vector<std::string> deleted_;  // rows deleted by hand, as JSON
+  std::set<PeriodKey> foreign_;       // rows that another program wrote
+  std::string Dated(const PeriodKey& key) const;
+  std::vector<std::string> foreign_dated_;
 };
 
 }  // namespace matins

@@ -25,6 +25,8 @@ class SimDatabase {
  public:
   virtual ~SimDatabase() = default;
   virtual Database& database() = 0;
+  // As another program would that did the work itself: a DONE row, past all verbs.
+  virtual absl::Status InsertDoneRow(const PeriodKey& key) = 0;
   // As a person would: DELETE FROM job_watermark WHERE ..., past all verbs.
   virtual absl::Status DeleteRow(const PeriodKey& key) = 0;
 };
@@ -42,7 +44,11 @@ struct SimulationOptions {
 struct SimulationReport {
   std::vector<std::string> broken;      // promises, in words; empty: all held
   std::map<std::string, int64_t> seen;  // how often each thing happened
-  std::string evidence;                 // what the checker reads beside the database (JSON lines)
+  // What the checker reads beside the database, as tools/checker/export.py wants it.
+  std::string testimony;  // witness W1, a JSON line each
+  std::string effects;    // the business table at the end
+  std::string jobs;       // job_def lines
+  std::string world;      // one JSON object: the cut, and the rows written or deleted by others
 };
 
 // Errors: the store cannot be opened or migrated.

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "job/resolve.h"
@@ -17,6 +19,8 @@ const Act kPerson = {"cli:somebody@somewhere", "peace"};
 constexpr absl::Duration kLook = absl::Seconds(10);
 // What fell due only just now need not be done yet.
 constexpr absl::Duration kJustDue = absl::Seconds(45);
+
+std::string SecondsOf(absl::Time at) { return absl::StrFormat("%.6f", ToMicros(at) / 1e6); }
 
 }  // namespace
 
@@ -37,7 +41,6 @@ void Simulation::Peace() {
     if (Unsettled().empty()) break;
   }
   for (const std::string& what : Unsettled()) referee_.Broken("I20", what);
-  WriteEvidence();
 }
 
 void Simulation::ReleaseHeld() {
@@ -62,9 +65,9 @@ std::vector<std::string> Simulation::Unsettled() {
     const auto spans = acts_->ReadSpans(job.job.name);
     const auto resolved = ResolveJob(job.job);
     if (!rows.ok() || !spans.ok() || !resolved.ok()) return {"the store does not answer"};
-    std::set<absl::Time> there;
+    std::set<std::string> there;
     for (const PeriodRow& row : *rows) {
-      there.insert(row.due);
+      there.insert(row.key.period);
       if (row.due > until || row.status == PeriodStatus::kDone ||
           row.status == PeriodStatus::kSkipped) {
         continue;
@@ -77,7 +80,7 @@ std::vector<std::string> Simulation::Unsettled() {
       const bool spanned = std::any_of(spans->begin(), spans->end(), [&](const SkipSpan& span) {
         return span.from <= fire->at && fire->at <= span.to;
       });
-      if (!spanned && !there.contains(fire->at)) {
+      if (!spanned && !there.contains(FormatInstant(fire->at))) {
         open.push_back(absl::StrCat(job.job.name, " ", FormatInstant(fire->at), " has no row"));
       }
     }
@@ -85,27 +88,25 @@ std::vector<std::string> Simulation::Unsettled() {
   return open;
 }
 
-void Simulation::WriteEvidence() {
+std::string Simulation::JobLines() const {
+  std::string lines;
   for (const SimJob& sim : jobs_) {
-    const Job& job = sim.job;
-    absl::StrAppend(&evidence_, "{\"type\":\"job_def\",\"job\":\"", job.name,
+    absl::StrAppend(&lines, "{\"job\":\"", sim.job.name,
                     "\",\"start\":", absl::ToUnixSeconds(start_),
-                    ",\"every\":", absl::ToInt64Seconds(sim.every), ",\"policy\":\"",
-                    Word(job.misfire),
-                    "\",\"ordered\":", job.backfill.order == Order::kStrict ? "true" : "false",
-                    ",\"recovery\":\"", Word(job.recovery), "\",\"max_lost\":", job.max_lost,
-                    ",\"steps\":", StepsOf(job.name),
-                    ",\"same_tx\":false,\"deadline\":60,\"grace\":10,\"audit_cadence\":60,"
-                    "\"audit_grace\":60,\"retention\":1000000000}\n");
+                    ",\"every\":", absl::ToInt64Seconds(sim.every),
+                    ",\"steps\":", StepsOf(sim.job.name), "}\n");
   }
+  return lines;
+}
+
+std::string Simulation::EffectLines() const {
+  std::string lines;
   for (const Ledger::Effect& effect : ledger_.effects()) {
-    absl::StrAppend(&evidence_, "{\"type\":\"effect\",\"job\":\"", effect.key.job,
-                    "\",\"period\":\"", effect.key.period, "\",\"step\":", effect.step - 1,
-                    ",\"token\":\"", effect.fence,
-                    "\",\"db\":", absl::ToUnixMicros(effect.at) / 1e6, "}\n");
+    absl::StrAppend(&lines, "{\"job\":\"", effect.key.job, "\",\"period\":\"", effect.key.period,
+                    "\",\"step\":", effect.step - 1, ",\"token\":\"", effect.fence,
+                    "\",\"db\":", SecondsOf(effect.at), "}\n");
   }
-  absl::StrAppend(&evidence_, "{\"type\":\"cut\",\"audit\":false,\"db\":",
-                  absl::ToUnixMicros(start_ + elapsed_) / 1e6, "}\n");
+  return lines;
 }
 
 SimulationReport Simulation::Report() {
@@ -115,7 +116,12 @@ SimulationReport Simulation::Report() {
   report.seen["turns"] = turns_;
   report.seen["effects"] = static_cast<int64_t>(ledger_.effects().size());
   report.seen["effects refused"] = ledger_.refused();
-  report.evidence = std::move(evidence_);
+  report.testimony = std::move(testimony_);
+  report.effects = EffectLines();
+  report.jobs = JobLines();
+  report.world = absl::StrCat("{\"cut\":", SecondsOf(start_ + elapsed_), ",\"deleted\":[",
+                              absl::StrJoin(deleted_, ","), "],\"foreign\":[",
+                              absl::StrJoin(foreign_dated_, ","), "]}\n");
   return report;
 }
 

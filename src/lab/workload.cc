@@ -32,7 +32,7 @@ Job MakeJob(int number, int every, Random& random) {
     job.lock.scope = LockScope::kPeriod;
     job.limit = 1 + static_cast<int>(random.Below(3));
   }
-  job.start_deadline = absl::Seconds(2 + random.Below(8));
+  job.start_deadline = absl::Seconds(6 + random.Below(6));
   job.lock.ttl = absl::Seconds(4 + random.Below(5));
   job.grace = absl::Seconds(1);
   job.timeout = absl::Seconds(15 + random.Below(20));

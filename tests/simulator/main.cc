@@ -81,8 +81,14 @@ int Run(const Options& options) {
       return 70;
     }
     for (const auto& [what, count] : report->seen) seen[what] += count;
-    if (!options.evidence.empty()) std::ofstream(base + ".jsonl") << report->evidence;
-    if (options.evidence.empty()) std::remove((base + ".db").c_str());
+    if (options.evidence.empty()) {
+      std::remove((base + ".db").c_str());
+    } else {
+      std::ofstream(base + ".testimony.jsonl") << report->testimony;
+      std::ofstream(base + ".effects.jsonl") << report->effects;
+      std::ofstream(base + ".jobs.jsonl") << report->jobs;
+      std::ofstream(base + ".world.json") << report->world;
+    }
     if (report->broken.empty()) continue;
     ++broken_seeds;
     for (const std::string& what : report->broken) {

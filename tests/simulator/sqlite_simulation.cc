@@ -27,17 +27,25 @@ class SqliteSimulation final : public SimDatabase {
 
   // Over a connection that knows nothing of Matins: no functions, no settings.
   absl::Status DeleteRow(const PeriodKey& key) override {
-    if (person_ == nullptr && sqlite3_open(path_.c_str(), &person_) != SQLITE_OK) {
-      return absl::InternalError(sqlite3_errmsg(person_));
-    }
-    char* sql = sqlite3_mprintf("DELETE FROM job_watermark WHERE job_name = %Q AND period = %Q",
-                                key.job.c_str(), key.period.c_str());
-    const int rc = sqlite3_exec(person_, sql, nullptr, nullptr, nullptr);
+    return ByHand(sqlite3_mprintf("DELETE FROM job_watermark WHERE job_name = %Q AND period = %Q",
+                                  key.job.c_str(), key.period.c_str()));
+  }
+
+  absl::Status InsertDoneRow(const PeriodKey& key) override {
+    return ByHand(
+        sqlite3_mprintf("INSERT INTO job_watermark (job_name, period, biz_date, status) VALUES "
+                        "(%Q, %Q, %Q, 'DONE')",
+                        key.job.c_str(), key.period.c_str(), key.period.substr(0, 10).c_str()));
+  }
+
+ private:
+  absl::Status ByHand(char* sql) {
+    int rc = person_ == nullptr ? sqlite3_open(path_.c_str(), &person_) : SQLITE_OK;
+    if (rc == SQLITE_OK) rc = sqlite3_exec(person_, sql, nullptr, nullptr, nullptr);
     sqlite3_free(sql);
     return rc == SQLITE_OK ? absl::OkStatus() : absl::InternalError(sqlite3_errmsg(person_));
   }
 
- private:
   const std::string path_;
   std::unique_ptr<Database> database_;
   sqlite3* person_ = nullptr;
