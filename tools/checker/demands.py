@@ -48,7 +48,7 @@ class Demands:
         return not any(a <= t < b for a, b in self.done.get(p, ()))
 
     def waits_for_a_person(self, p, t):
-        """FAILED(held) is final: no trigger takes it, so it takes no place under a cap."""
+        """FAILED(held) is a gap that no trigger takes: whether it has a place under the cap is left open."""
         generations = self.gens.get(p, ())
         return any(run.held_from is not None and run.held_from <= t < (later.opened if later else INF)
                    for run, later in zip(generations, [*generations[1:], None]))
@@ -143,9 +143,9 @@ class Demands:
                     self.bad('I16', 'started while an older period was neither DONE nor SKIPPED',
                              run=(self.name, p), older=oldest[0], at=t)
 
-    def newer_owed(self, p, due_by, t):
+    def newer_owed(self, p, due_by, t, held):
         newer = self.all[bisect_right(self.all, p):bisect_right(self.all, due_by)]
-        return sum(self.is_open(q, t) and not self.waits_for_a_person(q, t) for q in newer)
+        return sum(self.is_open(q, t) and (held or not self.waits_for_a_person(q, t)) for q in newer)
 
     def check_how_far(self):
         """I17: back-fill goes no further than the source's retention and the newest max_periods owed at the trigger"""
@@ -157,10 +157,10 @@ class Demands:
             if run.by_hand():
                 continue                                                            # a person may go further back
             for t in run.first:
-                if self.newer_owed(p, t - j['grace'], t) >= cap:
+                if self.newer_owed(p, t - j['grace'], t, held=False) >= cap:
                     self.bad('I17', 'ran though max_periods newer ones were owed', run=run.key)
             # What was skipped with it, in the same transaction, was owed still.
-            if run.skip == 'cap' and self.newer_owed(p, run.settled, run.settled - 5e-7) < cap:
+            if run.skip == 'cap' and self.newer_owed(p, run.settled, run.settled - 5e-7, held=True) < cap:
                 self.bad('I17', 'SKIPPED(cap) though among the newest max_periods', run=run.key)
         owed = [p for p in self.judged if self.is_open(p, self.cut) and not self.waits_for_a_person(p, self.cut)]
         for p in owed[:-cap] if cap < INF else ():
