@@ -208,6 +208,46 @@ TEST_F(Run, ACancelIsSeenByTheNextHeartbeat) {
   EXPECT_EQ(acts().Cancel(claim.fence, {"cli:alice", ""}).code(), absl::StatusCode::kNotFound);
 }
 
+// Its node went, or drained, before a heartbeat could tell it: nobody starts the period again.
+TEST_F(Run, ACancelThatNoHeartbeatSawIsKeptAllTheSame) {
+  const auto cancelled = [this](const std::string& job) {
+    const Claim claim = Running(PlainJob(job));
+    EXPECT_TRUE(acts().Cancel(claim.fence, {"cli:alice", "wrong day"}).ok());
+    return claim;
+  };
+  const Claim returned = cancelled("a");
+  Outcome outcome;
+  outcome.kind = Outcome::Kind::kReturned;
+  outcome.reason = reason::kHandedOver;
+  EXPECT_EQ(End(returned, outcome), "");
+  EXPECT_EQ(LastRun("a").status, "RETURNED");
+  const Claim failed = cancelled("b");
+  outcome.kind = Outcome::Kind::kRetry;
+  outcome.reason = reason::kExit;
+  EXPECT_EQ(End(failed, outcome), "");
+  const Claim done = cancelled("c");
+  EXPECT_EQ(End(done, Outcome()), "");
+  const Claim unknown = cancelled("d");
+  const FinishRequest request{TicketOf(unknown), Outcome(), "n1"};
+  world().SetClock(At(31));
+  ASSERT_OK(store().Resolve({&request, 1}).status());
+  EXPECT_EQ(StateText(Row(returned.key)), "FAILED(cancelled)");
+  EXPECT_EQ(StateText(Row(failed.key)), "FAILED(cancelled)");
+  EXPECT_EQ(StateText(Row(done.key)), "DONE");
+  EXPECT_EQ(StateText(Row(unknown.key)), "FAILED(cancelled)");
+  EXPECT_NE(Row(returned.key).finished_at, absl::InfinitePast());
+}
+
+TEST_F(Run, ACancelledRunThatIsLostIsNotTriedAgain) {
+  const Claim claim = Running(PlainJob("a"));
+  ASSERT_OK(acts().Cancel(claim.fence, {"cli:alice", "wrong day"}));
+  world().SetClock(At(31));
+  ASSERT_OK_AND_ASSIGN(const bool reaped, ReapOne(store(), TicketOf(claim)));
+  EXPECT_TRUE(reaped);
+  EXPECT_EQ(StateText(Row(claim.key)), "FAILED(cancelled)");
+  EXPECT_EQ(LastRun("a").status, "LOST");
+}
+
 TEST_F(Run, ABatchIsAnsweredOneByOne) {
   const Claim a = Running(PlainJob("a"));
   const Claim b = Running(PlainJob("b"));

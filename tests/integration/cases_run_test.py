@@ -214,14 +214,13 @@ class HandOver(Cases):
 
     def test_what_a_drain_stops_is_handed_over_and_what_a_person_cancelled_is_not(self):
         shell = f'echo $MATINS_JOB $MATINS_RUN_ID >> {self.path("starts")}; {self.until("gate")}'
-        self.apply(jobs(job('j', shell), job('c', shell, 'lock: { ttl: 2s }')))
+        self.apply(jobs(job('j', shell), job('c', shell)))
         first = self.node('--drain', '100ms')
         for name in 'jc':
             self.ok('run', name, '--date', day(1))
             self.started(name, day(1))
         eventually('both', lambda: len(self.lines('starts')) == 2)
         self.ok('cancel', self.row('c', day(1))['run'], '--reason', 'not needed')
-        eventually('the cancelled run', lambda: self.status_of('c', day(1)) == 'FAILED')
         self.assertEqual(first.stop(), 0)
         self.node()
         eventually('the run elsewhere', lambda: sum(line.startswith('j ') for line in self.lines('starts')) == 2)

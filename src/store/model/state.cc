@@ -71,6 +71,10 @@ void State::EndAttempt(ModelRow& row, const Ending& ending) {
         break;
     }
   }
+  if (row.cancel && row.status == PeriodStatus::kPlanned) {
+    row.status = PeriodStatus::kFailed;
+    row.reason = reason::kCancelled;
+  }
   if (row.status != PeriodStatus::kPlanned) row.finished_at = Now();
   row.look_at = row.not_before;
   if (ending.loss) ++row.losses;

@@ -28,13 +28,14 @@ std::string BurnAllText() {
       "j as materialized (select l.*, ",
       kLossVerdict,
       " as verdict from l left join @.job b on b.name = l.job_name), "
-      "u as (update @.job_watermark r set status = case j.verdict when 'PLANNED' then 'PLANNED' "
-      "else 'FAILED' end, held = j.verdict = 'HELD', reason = case j.verdict when 'HELD' then "
-      "'held' else 'lost' end, fence = @FENCE, nonce = null, losses = r.losses + 1, "
+      "u as (update @.job_watermark r set status = case j.verdict when 'PLANNED' then ",
+      kAgainStatus, " else 'FAILED' end, held = j.verdict = 'HELD', reason = ", kBurntReason,
+      ", fence = @FENCE, nonce = null, losses = r.losses + 1, "
       "attempts = case j.verdict when 'PLANNED' then greatest(r.attempts - 1, 0) else r.attempts "
       "end, wait_until = null, "
       "lease_until = null, run_until = null, "
-      "finished_at = case j.verdict when 'PLANNED' then null else c.now end, "
+      "finished_at = case when j.verdict = 'PLANNED' and r.cancel_by is null then null else c.now "
+      "end, "
       "look_at = r.not_before, waits_for = null, cancel_by = null, cancel_why = null, "
       "ver = r.ver + 1, op = 'burn', op_at = c.now from j cross join c "
       "where r.job_name = j.job_name and r.period = j.period) "

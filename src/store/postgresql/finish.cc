@@ -35,6 +35,11 @@ const char kLossVerdict[] =
     "case when b.recovery = 'hold' or (b.recovery = 'resume' and l.checkpoint = 0) then 'HELD' "
     "when l.losses + 1 >= coalesce(b.max_lost, 5) then 'FAILED' else 'PLANNED' end";
 
+const char kAgainStatus[] = "case when r.cancel_by is null then 'PLANNED' else 'FAILED' end";
+const char kBurntReason[] =
+    "case when j.verdict = 'HELD' then 'held' when j.verdict = 'PLANNED' and r.cancel_by is not "
+    "null then 'cancelled' else 'lost' end";
+
 const char kRunColumns[] =
     "fence, job_name, period, biz_date, generation, attempt, attempts_total, node, due_at, "
     "planned_at, dispatched_at, claimed_at, checkpointed_at, backfill, manual, version, "
@@ -79,14 +84,17 @@ std::string FinishText(Locking locking) {
       "v.kind = 'done_by_job' and v.ticket_why <> 'fence' then 'no_commit' else v.ticket_why end "
       "as why from v), "
       "u as (update @.job_watermark r set "
-      "status = case x.kind when 'done' then 'DONE' when 'retry' then 'PLANNED' "
-      "when 'returned' then 'PLANNED' else 'FAILED' end, "
-      "held = x.kind = 'held', reason = nullif(x.reason, ''), "
+      "status = case when x.kind = 'done' then 'DONE' when x.kind in ('retry', 'returned') then ",
+      kAgainStatus,
+      " else 'FAILED' end, held = x.kind = 'held', reason = case when x.kind in "
+      "('retry', 'returned') and r.cancel_by is not null then 'cancelled' else "
+      "nullif(x.reason, '') end, "
       // Who gives a run back gives its fence back too.
       "fence = case when x.kind = 'returned' then ",
       IsMutant(Mutant::kNoFenceBump) ? "r.fence" : "@FENCE",
       " else r.fence end, nonce = case when x.kind = 'returned' then null else r.nonce end, "
-      "finished_at = case when x.kind in ('retry', 'returned') then null else c.now end, "
+      "finished_at = case when x.kind in ('retry', 'returned') and r.cancel_by is null then null "
+      "else c.now end, "
       "attempts = case x.kind when 'returned' then greatest(r.attempts - 1, 0) else r.attempts "
       "end, losses = r.losses + case x.word when 'LOST' then 1 else 0 end, "
       "not_before = case x.kind when 'retry' then c.now + x.backoff else r.not_before end, "
@@ -215,15 +223,16 @@ Statement BurnText(const Session& session, const FinishRequest& r) {
           LockedRows("node text", Locking::kWait), ", j as materialized (select l.*, ",
           kLossVerdict,
           " as verdict from l left join @.job b on b.name = l.job_name), "
-          "u as (update @.job_watermark r set status = case j.verdict when 'PLANNED' then "
-          "'PLANNED' else 'FAILED' end, held = j.verdict = 'HELD', reason = case j.verdict "
-          "when 'HELD' then 'held' else 'lost' end, fence = @FENCE, nonce = null, "
+          "u as (update @.job_watermark r set status = case j.verdict when 'PLANNED' then ",
+          kAgainStatus, " else 'FAILED' end, held = j.verdict = 'HELD', reason = ", kBurntReason,
+          ", fence = @FENCE, nonce = null, "
           "losses = r.losses + 1, attempts = case j.verdict when 'PLANNED' then "
           "greatest(r.attempts - 1, 0) else r.attempts end, "
           // A lease that lives is waited for: its owner may still believe in it (I7).
           "wait_until = case when j.lease_until > c.now then j.lease_until end, "
           "lease_until = null, run_until = null, "
-          "finished_at = case j.verdict when 'PLANNED' then null else c.now end, "
+          "finished_at = case when j.verdict = 'PLANNED' and r.cancel_by is null then null else "
+          "c.now end, "
           "look_at = r.not_before, waits_for = null, cancel_by = null, cancel_why = null, "
           "ver = r.ver + 1, op = case when j.lease_until > c.now then 'burn' else 'reclaim' end, "
           "op_at = c.now "

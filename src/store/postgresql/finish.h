@@ -17,6 +17,12 @@ extern const char kWakeWaiting[];
 // resolved no, a clock step), from row `l` and its job `b`: 'PLANNED', 'HELD' or 'FAILED'.
 extern const char kLossVerdict[];
 
+// The SQL of a status where an attempt of row `r` ends and would be tried again, unless a person
+// has asked to cancel it; and of the reason of one that the store took back with verdict
+// `j.verdict`.
+extern const char kAgainStatus[];
+extern const char kBurntReason[];
+
 // The columns and values of a job_run row for an attempt that ends without its node's word, from
 // row `l` and clock `c`; the caller adds status, reason, message.
 extern const char kRunColumns[];

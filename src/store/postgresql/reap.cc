@@ -48,14 +48,17 @@ std::string ReapText(Locking locking) {
       ", j as materialized (select x.n, x.job, x.period, x.kind, x.reason, x.node, ", still_dead,
       " as taken from x join l r on r.n = x.n cross join c left join @.job b on "
       "b.name = r.job_name and not b.deleted), "
-      "u as (update @.job_watermark r set status = case j.kind when 'returned' then 'PLANNED' else "
-      "'FAILED' end, held = j.kind = 'held', "
-      "reason = nullif(j.reason, ''), fence = ",
+      "u as (update @.job_watermark r set status = case j.kind when 'returned' then ",
+      kAgainStatus,
+      " else 'FAILED' end, held = j.kind = 'held', reason = case when j.kind = "
+      "'returned' and r.cancel_by is not null then 'cancelled' else nullif(j.reason, '') end, "
+      "fence = ",
       fence,
       ", nonce = null, losses = r.losses + 1, "
       "attempts = case j.kind when 'returned' then greatest(r.attempts - 1, 0) else r.attempts "
       "end, lease_until = null, run_until = null, "
-      "finished_at = case j.kind when 'returned' then null else c.now end, "
+      "finished_at = case when j.kind = 'returned' and r.cancel_by is null then null else c.now "
+      "end, "
       "not_before = coalesce(r.not_before, r.due_at, c.now), "
       "look_at = coalesce(r.not_before, r.due_at, c.now), waits_for = null, "
       "held_by = null, held_until = null, cancel_by = null, cancel_why = null, "

@@ -170,7 +170,12 @@ NewState StateAfter(const Row& row, const Ending& ending, absl::Time now) {
 
 void EndAttempt(Connection& db, Transaction& transaction, const Row& row, const Ending& ending) {
   const absl::Time now = transaction.now();
-  const NewState state = StateAfter(row, ending, now);
+  NewState state = StateAfter(row, ending, now);
+  std::string reason = ending.outcome.reason;
+  if (row.cancel_asked && state.status == PeriodStatus::kPlanned) {
+    state.status = PeriodStatus::kFailed;
+    reason = reason::kCancelled;
+  }
   const bool ended = state.status != PeriodStatus::kPlanned;
   const bool burn = ending.burn && !IsMutant(Mutant::kNoFenceBump);
   db.Sql(
@@ -179,7 +184,7 @@ void EndAttempt(Connection& db, Transaction& transaction, const Row& row, const 
         "fence = ?, nonce = ?, lease_until = NULL, run_until = NULL, wait_until = ?, "
         "by_whom = CASE WHEN ? THEN 'policy' ELSE by_whom END, held_by = '', held_until = NULL, "
         "cancel_by = NULL, cancel_why = NULL WHERE job_name = ? AND period = ?",
-        Word(state.status), state.held, ending.outcome.reason, ending.op, now,
+        Word(state.status), state.held, reason, ending.op, now,
         ended ? std::optional<std::string>(FinishedText(now)) : std::nullopt, state.not_before,
         state.not_before, state.attempts, row.losses + (ending.loss ? 1 : 0),
         burn ? transaction.NextFence() : row.fence, burn ? 0 : row.nonce, ending.wait_until,
