@@ -107,6 +107,9 @@ void FinishLane::Answered(InHand& run, const Refusal& refusal, const std::string
   RunAnswer answer;
   if (refusal.accepted()) {
     answer.text = text;
+  } else if (refusal.why == "done") {
+    answer.status = absl::FailedPreconditionError(
+        "the job has written DONE itself; nothing more is recorded for it");
   } else if (refusal.why == "checkpoint") {
     answer.status = absl::InvalidArgumentError(
         absl::StrCat("checkpoint ", asked.number, " is not above the last one, ", run.checkpoint,

@@ -270,6 +270,23 @@ TEST_F(Run, TheJobsOwnCommitIsNeededWhereTheJobCommits) {
   EXPECT_EQ(StateText(Row(claim.key)), "RUNNING");
 }
 
+// As its own transaction does it, under its fence; the node that beats for it is no zombie then.
+TEST_F(Run, ABeatAfterTheJobsOwnCommitIsToldThatItIsDone) {
+  Job job = PlainJob("a");
+  job.commit = CommitBy::kJob;
+  const Claim by_job = Running(job);
+  const Claim by_node = Running(PlainJob("b"));
+  EXPECT_EQ(End(by_job, {}), "");
+  EXPECT_EQ(End(by_node, {}), "");
+  ASSERT_OK_AND_ASSIGN(ExtendAnswer beat, ExtendOne(store(), TicketOf(by_job), absl::Seconds(30)));
+  EXPECT_EQ(beat.refusal.why, "done");
+  const CheckpointRequest late{TicketOf(by_job), 1, ""};
+  ASSERT_OK_AND_ASSIGN(const std::vector<Refusal> checkpoint, store().Checkpoint({&late, 1}));
+  EXPECT_EQ(checkpoint[0].why, "done");
+  ASSERT_OK_AND_ASSIGN(beat, ExtendOne(store(), TicketOf(by_node), absl::Seconds(30)));
+  EXPECT_EQ(beat.refusal.why, "fence");
+}
+
 TEST_F(Run, ACheckpointThatIsTooLargeIsRefusedWithTheLimit) {
   const Claim claim = Running(PlainJob("a"));
   const CheckpointRequest request{TicketOf(claim), 1, std::string(64 * 1024 + 1, 'x')};

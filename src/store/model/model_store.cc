@@ -165,7 +165,7 @@ class ModelStore final : public Store {
       answer.now = s_.Now();
       answer.lease_until = kPast;
       ModelRow* row = s_.FindRow(request.ticket.key);
-      answer.refusal.why = s_.RefusalOf(row, request.ticket);
+      answer.refusal.why = RefusalOfOwner(row, request.ticket);
       if (answer.refusal.accepted()) {
         row->lease_until =
             std::max(row->lease_until, std::min(answer.now + request.ttl, row->run_until));
@@ -192,7 +192,7 @@ class ModelStore final : public Store {
     std::vector<Refusal> answers;
     for (const CheckpointRequest& request : requests) {
       ModelRow* row = s_.FindRow(request.ticket.key);
-      Refusal refusal{s_.RefusalOf(row, request.ticket)};
+      Refusal refusal{RefusalOfOwner(row, request.ticket)};
       if (refusal.accepted() && request.number <= row->checkpoint) refusal.why = "checkpoint";
       if (refusal.accepted()) {
         row->checkpoint = request.number;
@@ -522,6 +522,14 @@ class ModelStore final : public Store {
     claim.checkpoint = row.checkpoint;
     claim.checkpoint_data = row.checkpoint_data;
     return claim;
+  }
+
+  // Of a beat or checkpoint: after a job's own DONE there is nothing left to own.
+  std::string RefusalOfOwner(const ModelRow* row, const Ticket& ticket) {
+    std::string why = s_.RefusalOf(row, ticket);
+    if (why != "fence" || row == nullptr || !DoneBy(*row, ticket)) return why;
+    const ModelJob* job = s_.FindJob(ticket.key.job);
+    return job != nullptr && job->job.commit == CommitBy::kJob ? "done" : why;
   }
 
   static bool DoneBy(const ModelRow& row, const Ticket& ticket) {

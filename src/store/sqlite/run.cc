@@ -29,6 +29,23 @@ std::string RefusalOf(const std::optional<Row>& row, const Ticket& ticket, absl:
   return "";
 }
 
+// Whether DONE stands by this very attempt.
+bool DoneBy(const std::optional<Row>& row, const Ticket& ticket) {
+  return row && row->status == PeriodStatus::kDone && row->generation == ticket.generation &&
+         row->fence == ticket.fence && row->nonce == ticket.nonce;
+}
+
+// Of a beat or checkpoint: after a job's own DONE its node has nothing left to own, and is no
+// zombie.
+std::string RefusalOfOwner(Connection& db, const std::optional<Row>& row, const Ticket& ticket,
+                           absl::Time now) {
+  std::string why = RefusalOf(row, ticket, now);
+  if (why != "fence" || !DoneBy(row, ticket)) return why;
+  Statement by_job =
+      db.Sql("SELECT 1 FROM job WHERE name = ? AND commit_by = 'job'", ticket.key.job);
+  return by_job.Next() ? "done" : why;
+}
+
 // What the ends of a batch mean for their jobs: one write a job, however many ended.
 class JobNews {
  public:
@@ -105,12 +122,6 @@ void Complete(Connection& db, Transaction& transaction, const Row& row,
   news->Add(row, ending.run_word, request.outcome.reason, transaction.now());
 }
 
-// Whether DONE stands by this very attempt.
-bool DoneBy(const std::optional<Row>& row, const Ticket& ticket) {
-  return row && row->status == PeriodStatus::kDone && row->generation == ticket.generation &&
-         row->fence == ticket.fence && row->nonce == ticket.nonce;
-}
-
 // The job has written DONE in its own transaction; the attempt's row is completed by its node.
 std::string CompleteDoneByJob(Connection& db, Transaction& transaction,
                               const std::optional<Row>& row, const FinishRequest& request,
@@ -156,7 +167,7 @@ absl::StatusOr<std::vector<ExtendAnswer>> SqliteStore::Extend(
     answer.now = now;
     answer.lease_until = absl::InfinitePast();
     const std::optional<Row> row = FindRow(*db_, request.ticket.key);
-    answer.refusal.why = RefusalOf(row, request.ticket, now);
+    answer.refusal.why = RefusalOfOwner(*db_, row, request.ticket, now);
     if (answer.refusal.why == "lease" && IsMutant(Mutant::kReviveLease)) answer.refusal.why = "";
     if (answer.refusal.accepted()) {
       answer.lease_until = std::max(row->lease_until, std::min(now + request.ttl, row->run_until));
@@ -188,7 +199,7 @@ absl::StatusOr<std::vector<Refusal>> SqliteStore::Checkpoint(
   std::vector<Refusal> answers;
   for (const CheckpointRequest& request : requests) {
     const std::optional<Row> row = FindRow(*db_, request.ticket.key);
-    Refusal refusal{RefusalOf(row, request.ticket, now)};
+    Refusal refusal{RefusalOfOwner(*db_, row, request.ticket, now)};
     if (refusal.accepted() && request.number <= row->checkpoint) refusal.why = "checkpoint";
     if (refusal.accepted()) {
       db_->Sql(
