@@ -18,6 +18,7 @@ W2 the store's journal: jr {job period gen ver op db ...}, one a accepted change
        ckpt                     n
        fail                     final: this trigger's attempts are used up (FAILED; a later trigger may claim again);
                                 held: FAILED until somebody reopens or skips it; neither: PLANNED, will be retried
+       cancelled: (also of a reclaim) a person had asked for its end
      reclaim                    the lease ended: the attempt is lost, the period PLANNED again.  That is no failure, save
                                 held (recovery: hold) or final (after max_lost losses).  token, if it burnt one
      burn                       token; a resolved `no`, or a person, took the run back while its lease lived (held: as above)

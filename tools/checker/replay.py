@@ -128,7 +128,9 @@ class Run:
             self.bad('I7', 'reclaimed while the lease was alive', left=round(self.lease - e['db'], 3))
         self.lost += 1
         recovery = self.job.get('recovery')
-        if recovery == 'hold' or recovery == 'resume' and self.ckpt is None:
+        if e.get('cancelled'):
+            pass                                    # a person had asked for its end, and the loss was that
+        elif recovery == 'hold' or recovery == 'resume' and self.ckpt is None:
             if not e.get('held'):
                 self.bad('I20', f'recovery: {recovery}, but a lost lease was not held')
         elif (e.get('held') or e.get('final')) and self.lost < self.job.get('max_lost', 5):
