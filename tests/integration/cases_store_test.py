@@ -1,6 +1,7 @@
 """Faults that users of other schedulers met, each with the right answer of ours: a store that is away, slow, full, or asked
 by many at once."""
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -168,6 +169,31 @@ class BusyFile(Cases):
         self.assertEqual(len(done), len(set(done)))
         for node in nodes:
             self.assertNotIn('store_away', node.text())
+
+    def test_a_disk_that_is_full_and_freed_again_stops_nothing_for_good(self):
+        """Full for the node alone: whatever it writes to a file is refused until the limit goes."""
+        self.apply('jobs:' + EVERY_SECOND)
+        told = []
+        # As Python ignores SIGXFSZ, so does the node: a write is refused, and does not kill it.
+        node = subprocess.Popen([MATINS, 'serve', '--runtime-dir', self.folder], env=self.env(), restore_signals=False,
+                                stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        reader = threading.Thread(target=lambda: told.extend(node.stderr))
+        reader.start()
+        self.addCleanup(reader.join)
+        self.addCleanup(node.wait)
+        self.addCleanup(node.kill)
+        eventually('scheduling', lambda: self.finished('tick'))
+        free = resource.prlimit(node.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(node.pid, resource.RLIMIT_FSIZE, (0, free[1]))
+        eventually('the node to say so', lambda: any('store_away' in line for line in list(told)))
+        self.assertEqual(self.json('db', 'check')['problems'], [])
+        full = max(self.finished('tick'))
+        resource.prlimit(node.pid, resource.RLIMIT_FSIZE, free)
+        eventually('scheduling to go on', lambda: max(self.finished('tick')) > full)
+        eventually('what was missed', lambda: self.json('job', 'list')[0]['gaps'] <= 1)
+        self.assertIsNone(node.poll())
+        self.assertTrue(any('store_back' in line for line in told))
+        self.assertEqual(self.json('db', 'check')['problems'], [])
 
     def test_a_run_that_ends_while_the_file_is_locked_is_done_once_it_is_free(self):
         gate = os.path.join(self.folder, 'gate')
