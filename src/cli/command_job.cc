@@ -42,6 +42,7 @@ nlohmann::json JsonOf(const JobSummary& job) {
       {"next_fire", job.next_fire ? JsonTime(job.next_fire->at) : nlohmann::json()},
       {"lag_seconds", absl::ToDoubleSeconds(job.lag)},
       {"gaps", job.gaps},
+      {"late", job.late},
       {"running", job.running},
       {"suspended", job.row.suspension.has_value()},
       {"source", job.row.source},
@@ -62,13 +63,14 @@ absl::Status List(Session& session, const Shell& shell) {
     shell.Print("no jobs; `matins job apply FILE` adds some\n");
     return absl::OkStatus();
   }
-  Table table({"JOB", "STATE", "LAST SUCCESS", "LAST RESULT", "NEXT FIRE", "LAG", "GAPS"});
+  Table table({"JOB", "STATE", "LAST SUCCESS", "LAST RESULT", "NEXT FIRE", "LAG", "GAPS", "LATE"});
   for (const JobSummary& job : jobs) {
     const absl::TimeZone zone = ZoneOf(job.job);
     table.Add({job.row.name, StateOf(job), BothTimes(job.row.last_success, zone),
                job.row.last_result.empty() ? "-" : job.row.last_result,
                job.next_fire ? BothTimes(job.next_fire->at, zone) : "-",
-               job.gaps > 0 ? Roughly(job.lag) : "-", absl::StrCat(job.gaps)});
+               job.gaps > 0 ? Roughly(job.lag) : "-", absl::StrCat(job.gaps),
+               absl::StrCat(job.late)});
   }
   shell.Print(table.Text());
   return absl::OkStatus();
@@ -90,7 +92,7 @@ absl::Status Show(Session& session, const Shell& shell, const std::string& name)
       "\n# last success: ", BothTimes(job.row.last_success, zone),
       "\n# last result: ", job.row.last_result.empty() ? "-" : job.row.last_result,
       "\n# next fire: ", job.next_fire ? BothTimes(job.next_fire->at, zone) : "-",
-      "\n# gaps: ", job.gaps, "\n"));
+      "\n# gaps: ", job.gaps, ", past their deadline: ", job.late, "\n"));
   return absl::OkStatus();
 }
 
@@ -124,8 +126,8 @@ absl::Status Apply(Session& session, const Shell& shell, const std::string& path
 }
 
 void AddListAndShow(CLI::App& job, Shell& shell) {
-  CLI::App& list =
-      *job.add_subcommand("list", "all jobs: last success, last result, next fire, lag and gaps");
+  CLI::App& list = *job.add_subcommand(
+      "list", "all jobs: last success, last result, next fire, lag, gaps and what is late");
   shell.AddStoreOption(list);
   shell.AddOutputOption(list);
   shell.Does(list, [&shell] {

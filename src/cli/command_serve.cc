@@ -62,7 +62,6 @@ absl::StatusOr<JobFile> ReadFile(const std::string& path) {
 
 absl::Status Apply(Database& database, const JobFile& file, const std::string& source) {
   ASSIGN_OR_RETURN(Session session, Session::Open(database, absl::StrCat("serve:", WhoAmI())));
-  if (file.journal_full) RETURN_IF_ERROR(session.acts().SetJournal(true));
   ApplyFileOptions options;
   options.source = source;
   ASSIGN_OR_RETURN(const ApplyAnswer answer, ApplyFile(session, file, options));

@@ -15,6 +15,8 @@
 namespace matins {
 namespace {
 
+constexpr size_t kMostSaid = 10'000;
+
 absl::string_view ResultText(StartResult result) {
   switch (result) {
     case StartResult::kStarted:
@@ -147,6 +149,7 @@ absl::Status StartLane::Take(const std::vector<Waiting>& rows, const StartReques
   for (size_t i = 0; i < answers.rows.size(); ++i) {
     const StartAnswer& answer = answers.rows[i];
     if (answer.result == StartResult::kStarted) {
+      said_.erase(answer.key);
       Launch(*answer.claim, sent);
     } else if (answer.result == StartResult::kNotDue && i < rows.size()) {
       Push({BootAt(rows[i].row.not_before, answers.now, received + absl::Milliseconds(1)),
@@ -161,11 +164,21 @@ absl::Status StartLane::Take(const std::vector<Waiting>& rows, const StartReques
   return newcomers.empty() ? absl::OkStatus() : Replace(newcomers);
 }
 
+void StartLane::SayRefused(const StartAnswer& answer) {
+  std::string why(ResultText(answer.result));
+  if (!answer.blocker.empty()) absl::StrAppend(&why, ": ", answer.blocker);
+  // What waits for long is refused every few seconds: it is said once, and again when the reason is
+  // another one.
+  if (said_.size() > kMostSaid) said_.clear();
+  std::string& said = said_[answer.key];
+  if (said == why) return;
+  node_.Say(event::kStartRefused, answer.key, 0, why);
+  said = std::move(why);
+}
+
 void StartLane::Refused(const StartAnswer& answer, std::vector<PeriodKey>& newcomers) {
   ++node_.counters.starts_refused;
-  node_.Say(event::kStartRefused, answer.key, 0,
-            answer.blocker.empty() ? std::string(ResultText(answer.result))
-                                   : absl::StrCat(ResultText(answer.result), ": ", answer.blocker));
+  SayRefused(answer);
   switch (answer.result) {
     case StartResult::kMissed:
     case StartResult::kGap:

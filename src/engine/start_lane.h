@@ -2,8 +2,10 @@
 #ifndef MATINS_ENGINE_START_LANE_H_
 #define MATINS_ENGINE_START_LANE_H_
 
+#include <map>
 #include <memory>
 #include <queue>
+#include <string>
 #include <vector>
 
 #include "base/random.h"
@@ -43,6 +45,7 @@ class StartLane final : public Lane {
   absl::Status Send(std::vector<Waiting> rows, int also_due);
   absl::Status Take(const std::vector<Waiting>& rows, const StartRequest& request,
                     const StartAnswers& answers, absl::Duration sent);
+  void SayRefused(const StartAnswer& answer);
   void Refused(const StartAnswer& answer, std::vector<PeriodKey>& newcomers);
   void Launch(const Claim& claim, absl::Duration sent);
   absl::Status Replace(const std::vector<PeriodKey>& newcomers);
@@ -52,6 +55,7 @@ class StartLane final : public Lane {
   const std::unique_ptr<Random> random_;
   std::priority_queue<Waiting, std::vector<Waiting>, Later> heap_;
   absl::Duration next_hold_ = absl::ZeroDuration();
+  std::map<PeriodKey, std::string> said_;  // why a row was refused, as it was said last
 };
 
 }  // namespace matins

@@ -83,9 +83,9 @@ class FileReader {
     file_.store = fields.TextOr("store", "");
     CheckStore(fields);
     fields.NotYet("listen", "take it out; the commands work on the store directly");
-    const std::string journal = fields.TextOr("journal", "runs");
-    file_.journal_full = journal == "full";
-    if (journal != "runs" && journal != "full") {
+    const std::string journal = fields.TextOr("journal", "");
+    if (!journal.empty()) file_.journal_full = journal == "full";
+    if (!journal.empty() && journal != "runs" && journal != "full") {
       fields.Error("journal", absl::StrCat("journal: '", journal, "' is none of its words"),
                    MendWord(journal, std::vector<std::string>{"runs", "full"}));
     }

@@ -18,9 +18,9 @@
 namespace matins {
 
 struct JobFile {
-  std::string store;  // as written; empty: the file names none
-  bool journal_full = false;
-  std::optional<int> global_limit;  // runs alive in the store at a time
+  std::string store;                 // as written; empty: the file names none
+  std::optional<bool> journal_full;  // nothing: the file does not say
+  std::optional<int> global_limit;   // runs alive in the store at a time
   CalendarSet calendars;
   std::vector<Job> jobs;  // in the order of the files; no name twice
   std::string digest;     // of the jobs' definitions: equal jobs, equal digest

@@ -134,7 +134,6 @@ absl::StatusOr<Applied> Core::Apply(const std::string& name, absl::string_view y
                     "take it out: SchedulerOptions::global_limit says it");
   }
   ASSIGN_OR_RETURN(Session session, Session::Open(*database_, options_.who));
-  if (file.journal_full) RETURN_IF_ERROR(session.acts().SetJournal(true));
   ApplyFileOptions apply;
   apply.source = options.source.empty() ? name : options.source;
   apply.force = options.force;

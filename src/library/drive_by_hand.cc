@@ -73,7 +73,12 @@ class Hand final : public Drive {
     for (const LaneKind kind : kOrder) {
       absl::Duration& next = next_[static_cast<size_t>(kind)];
       if (next > clock_.BootNow() && !lanes_->node().bell(kind).IsRung()) continue;
-      next = lanes_->Step(kind);
+      // START takes nothing that planning has not looked at yet: planning ends first.
+      for (int turn = 0;
+           turn == 0 || (kind == LaneKind::kPlan && turn < kMostRounds && next <= clock_.BootNow());
+           ++turn) {
+        next = lanes_->Step(kind);
+      }
       any = true;
     }
     return any;

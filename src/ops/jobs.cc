@@ -20,21 +20,22 @@ bool IsOpen(const PeriodRow& row) {
 }
 
 struct Owed {
-  int64_t count = 0;
+  int64_t count = 0, late = 0;
   absl::Time oldest = absl::InfiniteFuture();
-  void Add(absl::Time due, int64_t n) {
-    count += n;
+  void Add(const ResolvedJob& job, absl::Time due, absl::Time now) {
+    ++count;
+    late += now > DoneByInstant(job, due);
     oldest = std::min(oldest, due);
   }
 };
 
 // What is owed and has no row yet, as planning would write it now.
-absl::StatusOr<Owed> NotYetPlanned(const PlanInput& input) {
+absl::StatusOr<Owed> NotYetPlanned(const PlanInput& input, const ResolvedJob& job) {
   Owed owed;
   ASSIGN_OR_RETURN(const PlanWrite write, PlanJob(input));
   for (const Intent& intent : write.intents) {
     const bool becomes_gap = intent.kind == Intent::Kind::kInsert && intent.skip_reason.empty();
-    if (becomes_gap && intent.due <= input.now) owed.Add(intent.due, 1);
+    if (becomes_gap && intent.due <= input.now) owed.Add(job, intent.due, input.now);
   }
   return owed;
 }
@@ -49,27 +50,18 @@ absl::StatusOr<JobSummary> Summarise(Session& session, JobRow row) {
   if (!row.suspension && next && next->covered) summary.next_fire = next->fire;
   // A calendar past its end stops planning, not the list of jobs.
   Owed owed;
-  if (auto fresh = NotYetPlanned(planned.Input()); fresh.ok()) owed = *fresh;
+  if (auto fresh = NotYetPlanned(planned.Input(), planned.current()); fresh.ok()) owed = *fresh;
   for (const PeriodRow& open : planned.state().rows) {
     summary.running += open.status == PeriodStatus::kRunning;
-    if (IsOpen(open) && open.due <= planned.now()) owed.Add(open.due, 1);
+    if (IsOpen(open) && open.due <= planned.now()) {
+      owed.Add(planned.current(), open.due, planned.now());
+    }
   }
   summary.gaps = owed.count;
+  summary.late = owed.late;
   if (owed.count > 0) summary.lag = planned.now() - owed.oldest;
   summary.row = std::move(row);
   return summary;
-}
-
-absl::Status SuspendAsTheFileSays(Session& session, const JobFile& file,
-                                  const std::string& source) {
-  for (const Job& job : file.jobs) {
-    if (!job.suspend) continue;
-    ASSIGN_OR_RETURN(const JobRow row, ReadJob(session, job.name));
-    if (row.suspension) continue;
-    RETURN_IF_ERROR(session.acts().Suspend(
-        job.name, session.MakeAct(absl::StrCat("suspend: true in ", source))));
-  }
-  return absl::OkStatus();
 }
 
 // One that the store knows may have run: its file is applied again and again.
@@ -89,6 +81,18 @@ absl::Status RefusePastOneOffs(Session& session, const JobFile& file) {
 }
 
 }  // namespace
+
+absl::Time DoneByInstant(const ResolvedJob& job, absl::Time due) {
+  const DoneBy& done_by = job.job.done_by;
+  if (done_by.after_due) return due + *done_by.after_due;
+  if (!done_by.time_of_day) return due + job.job.start_deadline + job.job.timeout;
+  const absl::TimeZone& zone = job.schedule.zone();
+  const int64_t seconds = absl::ToInt64Seconds(*done_by.time_of_day);
+  for (absl::CivilDay day = absl::ToCivilDay(due, zone);; ++day) {
+    const absl::Time at = absl::FromCivil(absl::CivilSecond(day) + seconds, zone);
+    if (at > due) return at;
+  }
+}
 
 absl::StatusOr<std::vector<JobSummary>> ListJobs(Session& session, absl::string_view name) {
   std::vector<JobRow> rows;
@@ -116,9 +120,8 @@ absl::StatusOr<ApplyAnswer> ApplyFile(Session& session, const JobFile& file,
   request.prune = options.prune;
   request.act = session.MakeAct(absl::StrCat("applied ", options.source));
   for (const Job& job : file.jobs) request.jobs.push_back({job, JobToJson(job)});
-  ASSIGN_OR_RETURN(ApplyAnswer answer, session.acts().Apply(request));
-  RETURN_IF_ERROR(SuspendAsTheFileSays(session, file, options.source));
-  return answer;
+  if (file.journal_full) RETURN_IF_ERROR(session.acts().SetJournal(*file.journal_full));
+  return session.acts().Apply(request);
 }
 
 absl::Status SuspendJob(Session& session, absl::string_view job, absl::string_view reason) {

@@ -22,9 +22,14 @@ struct JobSummary {
   bool calendar_ended = false;    // nobody has looked up the day of the next fire
   absl::Time now;
   int64_t gaps = 0;    // owed and neither DONE nor SKIPPED
+  int64_t late = 0;    // of them, past their deadline (done_by)
   absl::Duration lag;  // how long the oldest gap has been due; 0: none
   int running = 0;
 };
+
+// The instant by which the period that was due at `due` should be DONE: the next such local time
+// after due, a length after it, or where the job names none, its start deadline and its time-out.
+absl::Time DoneByInstant(const ResolvedJob& job, absl::Time due);
 
 // `name` empty: every job, by name.
 absl::StatusOr<std::vector<JobSummary>> ListJobs(Session& session, absl::string_view name);

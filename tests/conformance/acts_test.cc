@@ -133,6 +133,33 @@ TEST_F(Acts, ResumingMaySkipWhatWasMissedInTheSameStep) {
   EXPECT_EQ(row.by, "cli:alice");
 }
 
+TEST_F(Acts, AChangeBeforeTheFirstPlanForgetsNothingThatIsOwed) {
+  Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  world().SetClock(At(100));
+  job.timeout = absl::Minutes(7);
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "a"));
+  EXPECT_EQ(state.cursor, absl::InfinitePast());
+  EXPECT_EQ(state.versions.size(), 2u);
+}
+
+TEST_F(Acts, ALeaseThatOutlastsItsRowKeepsTheLockOfARenamedJob) {
+  const Job job = PlainJob("old");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(PlanDays(store(), job, {0}).status());
+  world().SetClock(DueOf(1));
+  ASSERT_OK(Claimed(store(), KeyOf("old", 0)).status());
+  ASSERT_OK(world().DeleteRow(KeyOf("old", 0)));
+  ASSERT_OK(acts().Rename("old", "new", {"cli:alice", "clearer"}));
+  ASSERT_OK(PlanDays(store(), PlainJob("new"), {1}).status());
+  ASSERT_OK_AND_ASSIGN(const StartAnswer while_it_lives, StartOne(store(), KeyOf("new", 1)));
+  EXPECT_EQ(while_it_lives.result, StartResult::kBusy);
+  world().SetClock(DueOf(1) + absl::Seconds(31));
+  ASSERT_OK_AND_ASSIGN(const StartAnswer afterwards, StartOne(store(), KeyOf("new", 1)));
+  EXPECT_EQ(afterwards.result, StartResult::kStarted);
+}
+
 TEST_F(Acts, ARenamedJobKeepsItsIdentityAndItsRows) {
   const Job job = PlainJob("old");
   ASSERT_OK(ApplyJobs(acts(), {job}));

@@ -122,9 +122,9 @@ class AwayStore(Cases):
         schema = self.store.split('schema=')[1]
         for _ in range(2):
             # This store's backends: those of other tests on the same server are left alone.
-            ended = self.sql("select count(pg_terminate_backend(pid)) from pg_stat_activity where pid <> pg_backend_pid() and "
-                             f"(query like '%{schema}%' or query ilike 'listen%')")
-            self.assertGreater(int(ended[-1][0]), 0)
+            end = ("select count(pg_terminate_backend(pid)) from pg_stat_activity where pid <> pg_backend_pid() and "
+                   f"(query like '%{schema}%' or query ilike 'listen%')")
+            eventually('connections to end', lambda: int(self.sql(end)[-1][0]) > 0)
             newest = max(self.finished('tick'))
             eventually('scheduling to go on', lambda: max(self.finished('tick')) > newest)
         self.assertEqual(node.stop(), 0)

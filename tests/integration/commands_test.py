@@ -133,6 +133,27 @@ class Commands(StoreCase):
         calendar = self.ok('watermark', 'daily', '--calendar')
         self.assertIn('Mo  Tu', calendar)
 
+    def test_what_is_past_its_deadline_is_late(self):
+        start = f'    backfill: {{ start: {day(4)} }}'
+        for done_by, late in (('1m', 3), ('1000d', 0), ('"00:01"', 3)):
+            self.apply(jobs(daily(more=f'{start}\n    done_by: {done_by}')))
+            listed = self.json('job', 'list')[0]
+            # The newest of the four may be due since this very minute.
+            self.assertEqual((listed['gaps'], min(listed['late'], 3)), (4, late), done_by)
+        self.assertIn('LATE', self.ok('job', 'list'))
+
+    def test_a_file_switches_the_journal_and_the_suspension_only_as_it_says(self):
+        self.apply('journal: full\n' + jobs(daily(more='    suspend: true')))
+        self.assertEqual(self.json('status')['journal'], 'full')
+        self.assertTrue(self.json('job', 'list')[0]['suspended'])
+        self.ok('job', 'resume', 'daily', '--reason', 'a person decides')
+        self.apply('journal: full\n' + jobs(daily(more='    suspend: true')))
+        self.assertFalse(self.json('job', 'list')[0]['suspended'])
+        self.apply(jobs(daily()))
+        self.assertEqual(self.json('status')['journal'], 'full')
+        self.apply('journal: runs\n' + jobs(daily()), '--force')
+        self.assertEqual(self.json('status')['journal'], 'runs')
+
     def test_suspend_takes_back_and_resume_asks_what_of_the_missed(self):
         start = f'    backfill: {{ start: {day(3)} }}'
         self.apply(jobs(daily(more=start)))

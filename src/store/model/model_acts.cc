@@ -99,6 +99,10 @@ class ModelActs final : public ActStore {
       if (row.lock_key == absl::StrCat("job/", from)) row.lock_key = absl::StrCat("job/", to);
       s_.rows[row.key] = row;
     }
+    if (auto left_over = s_.locks.extract(absl::StrCat("job/", from)); !left_over.empty()) {
+      left_over.key() = absl::StrCat("job/", to);
+      s_.locks.insert(std::move(left_over));
+    }
     for (auto& [fence, run] : s_.runs) {
       if (run.key.job == from) run.key.job = to;
     }

@@ -37,7 +37,10 @@ absl::Status ModelDatabase::DeleteRow(const PeriodKey& key) {
   const ModelRow row = *found;
   state_->rows.erase(key);
   const auto it = state_->jobs.find(key.job);
-  if (it != state_->jobs.end() && row.due <= it->second.row.floor) return absl::OkStatus();
+  const bool settled = row.status == PeriodStatus::kDone || row.status == PeriodStatus::kSkipped;
+  if (settled && it != state_->jobs.end() && row.due <= it->second.row.floor) {
+    return absl::OkStatus();
+  }
   const bool running = row.status == PeriodStatus::kRunning;
   state_->reopened[key] = {row.generation + 1, row.fence,
                            running ? row.lease_until : row.wait_until};

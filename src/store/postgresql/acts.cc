@@ -201,6 +201,10 @@ absl::Status PostgresActs::Rename(absl::string_view from, absl::string_view to, 
             "look_at = case when status = 'PLANNED' then not_before else look_at end where "
             "job_name = $2 and lock_key = 'job/' || $1",
             {UsableText(from), UsableText(to)}));
+        // A lease that outlasts its row keeps its job's lock under the new name too (I7).
+        writes.push_back(session_.Of(
+            "update @.job_lock set lock_key = 'job/' || $2 where lock_key = 'job/' || $1",
+            {UsableText(from), UsableText(to)}));
         // The name inside the canonical text, so that the renamed file is the same version.
         for (const auto& [table, column] : {std::pair{"job", "name"}, {"job_version", "job"}}) {
           writes.push_back(session_.Of(

@@ -23,7 +23,12 @@ std::optional<std::string> OptionalInt(const std::optional<int>& value) {
 // What the old version planned beyond this moment, and was never started, is as though it had never
 // been: the new version plans it anew. It goes with its journal, and opens no gap.
 std::vector<Statement> WithdrawRows(const Session& session, absl::string_view job) {
+  // The cursor first: a fire between the two readings of the clock is planned again, not lost. A
+  // job that was never planned has none, and keeps all that it owes.
   return {
+      session.Of("update @.job set cursor = case when cursor is null then null else "
+                 "least(cursor, @NOW) end where name = $1",
+                 {UsableText(job)}),
       session.Of("with c as materialized (select @NOW as now), "
                  "l as materialized (select r.job_name, r.period from @.job_watermark r "
                  "cross join c where r.job_name = $1 and r.status = 'PLANNED' and "
@@ -37,9 +42,7 @@ std::vector<Statement> WithdrawRows(const Session& session, absl::string_view jo
       session.Of("delete from @.job_watermark where job_name = $1 and status = 'PLANNED' and "
                  "op = 'withdrawn'",
                  {UsableText(job)}),
-      TakeBackHeld(session, job),
-      session.Of("update @.job set cursor = least(cursor, @NOW) where name = $1",
-                 {UsableText(job)})};
+      TakeBackHeld(session, job)};
 }
 
 // A job that comes back after its deletion is a new one: its first sight is now.

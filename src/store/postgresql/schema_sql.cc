@@ -98,7 +98,9 @@ constexpr char kDeleteTrigger[] = R"(create function @.matins_row_deleted()
   begin
     if old.op = 'withdrawn' then return null; end if;
     select j.floor into settled from @.job j where j.name = old.job_name for no key update;
-    if settled is not null and due <= settled then return null; end if;
+    if settled is not null and due <= settled and old.status in ('DONE', 'SKIPPED') then
+      return null;
+    end if;
     insert into @.job_event(at, kind, job, period, generation, who, why, detail)
       values (clock_timestamp(), 'reopened', old.job_name, old.period, old.generation + 1,
               'delete', 'the row was deleted',

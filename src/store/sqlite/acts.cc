@@ -175,6 +175,9 @@ absl::Status SqliteActs::Rename(absl::string_view from, absl::string_view to, co
          "'job/' || ?1",
          from, to)
       .Run();
+  // A lease that outlasts its row keeps its job's lock under the new name too (I7).
+  db_->Sql("UPDATE job_lock SET lock_key = 'job/' || ?2 WHERE lock_key = 'job/' || ?1", from, to)
+      .Run();
   for (const char* sql : {"UPDATE job_watermark SET job_name = ?2 WHERE job_name = ?1",
                           "UPDATE job_after SET job = ?2 WHERE job = ?1",
                           "UPDATE job_after SET after_job = ?2 WHERE after_job = ?1",

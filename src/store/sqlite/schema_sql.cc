@@ -170,8 +170,8 @@ BEGIN
     WHERE rowid = new.rowid;
 END;
 CREATE TRIGGER job_watermark_deleted AFTER DELETE ON job_watermark
-WHEN old.period <> '' AND old.op <> 'withdrawn' AND coalesce(
-  old.due_at > (SELECT floor FROM job WHERE name = old.job_name), 1)
+WHEN old.period <> '' AND old.op <> 'withdrawn' AND (old.status NOT IN ('DONE', 'SKIPPED') OR
+  coalesce(old.due_at > (SELECT floor FROM job WHERE name = old.job_name), 1))
 BEGIN
   INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) VALUES (
     CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER), 'reopened', old.job_name,
