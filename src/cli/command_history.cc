@@ -52,6 +52,15 @@ std::string Took(const RunRow& run) {
   return Roughly(run.finished_at - run.claimed_at);
 }
 
+// Why it did not end well, for people; the whole of it stands in -o json.
+std::string WhyText(const RunRow& run) {
+  constexpr size_t kMostBytes = 100;
+  if (run.status == "DONE" || run.message.empty()) return "-";
+  std::string why = run.message.substr(0, run.message.find('\n'));
+  if (why.size() > kMostBytes) why = absl::StrCat(why.substr(0, kMostBytes), "...");
+  return why;
+}
+
 absl::Status Runs(Session& session, const Shell& shell, const RunFilter& filter) {
   ASSIGN_OR_RETURN(const std::vector<RunRow> runs, session.acts().ReadRuns(filter));
   if (shell.json()) {
@@ -60,11 +69,13 @@ absl::Status Runs(Session& session, const Shell& shell, const RunFilter& filter)
     shell.PrintJson(list);
     return absl::OkStatus();
   }
-  Table table({"RUN", "JOB", "PERIOD", "TRY", "STATUS", "END", "CLAIMED (UTC)", "TOOK", "NODE"});
+  Table table(
+      {"RUN", "JOB", "PERIOD", "TRY", "STATUS", "END", "CLAIMED (UTC)", "TOOK", "NODE", "WHY"});
   for (const RunRow& run : runs) {
     table.Add({absl::StrCat(run.fence), run.key.job, run.key.period, absl::StrCat(run.attempt),
                run.reason.empty() ? run.status : absl::StrCat(run.status, "(", run.reason, ")"),
-               EndText(run), BothTimes(run.claimed_at, absl::UTCTimeZone()), Took(run), run.node});
+               EndText(run), BothTimes(run.claimed_at, absl::UTCTimeZone()), Took(run), run.node,
+               WhyText(run)});
   }
   shell.Print(table.empty() ? "no runs\n" : table.Text());
   return absl::OkStatus();

@@ -1,11 +1,26 @@
+#include <cstdio>
+#include <string>
+
 #include "CLI/CLI.hpp"
 #include "cli/commands.h"
+#include "view/table.h"
 
 namespace matins {
+namespace {
+
+bool IsCommand(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == name) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 int RunCommandLine(int argc, char** argv) {
   CLI::App app("Matins: work that must run once, on time, and never go missing.", "matins");
   app.require_subcommand(1);
+  app.set_version_flag("--version", "matins " MATINS_VERSION);
   app.footer(
       "Most commands work on the store directly (--store, or MATINS_STORE), whether a node runs or "
       "not.\n"
@@ -28,6 +43,11 @@ int RunCommandLine(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (argc > 1 && argv[1][0] != '-' && !IsCommand(app, argv[1])) {
+      std::fprintf(stderr, "matins: no command '%s'; `matins --help` lists them\n",
+                   Harmless(argv[1], false).c_str());
+      return kExitUsage;
+    }
     // Help and version are "errors" with code 0; everything else is bad usage.
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }

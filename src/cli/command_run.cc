@@ -32,11 +32,19 @@ absl::Status WaitAndTell(Session& session, Shell& shell, const PeriodKey& key,
     if (!shell.json()) std::fprintf(stderr, "%s\n", RowText(now).c_str());
   };
   ASSIGN_OR_RETURN(const PeriodRow row, WaitForPeriod(session, key, timeout, tell, failed_change));
+  RunFilter filter;
+  filter.fence = row.fence;
+  ASSIGN_OR_RETURN(const std::vector<RunRow> runs, session.acts().ReadRuns(filter));
+  const std::string message = runs.empty() ? "" : ValidUtf8(runs.front().message);
+  if (!shell.json() && row.status != PeriodStatus::kDone && !message.empty()) {
+    std::fprintf(stderr, "%s\n", Harmless(message, true).c_str());
+  }
   if (shell.json()) {
     shell.PrintJson({{"job", key.job},
                      {"period", key.period},
                      {"status", Word(row.status)},
                      {"reason", row.reason},
+                     {"message", message},
                      {"run", absl::StrCat(row.fence)}});
   }
   if (row.status != PeriodStatus::kDone) shell.SetExit(kExitFailed);
@@ -73,6 +81,10 @@ void AddRun(CLI::App& app, Shell& shell) {
         if (sides.first.empty() || param.find('=') == std::string::npos) {
           return BadInput("--param", absl::StrCat("'", param, "' is not k=v"),
                           "write it like --param region=eu");
+        }
+        if (ValidUtf8(param) != param) {
+          return BadInput("--param", absl::StrCat("'", Harmless(param, false), "' is not UTF-8"),
+                          "write it in UTF-8, or give the name of a file that holds the bytes");
         }
         args->request.params.push_back(sides);
       }

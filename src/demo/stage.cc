@@ -148,7 +148,9 @@ absl::Status Stage::StopNodes() {
   absl::Status status;
   for (Process& node : nodes_) node.Signal(SIGTERM);
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    if (const int code = nodes_[i].Wait(); code != 0) {
+    const int code = nodes_[i].Wait();
+    // One that was told to stop before it had begun to listen for that had nothing in hand.
+    if (code != 0 && code != 128 + SIGTERM) {
       status.Update(absl::FailedPreconditionError(
           absl::StrCat("node ", i + 1, " ended with ", code, "; see ", NodeLog(i))));
     }

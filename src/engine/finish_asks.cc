@@ -9,6 +9,7 @@
 #include "engine/launch.h"
 #include "engine/timing.h"
 #include "engine/witness.h"
+#include "store/rules.h"
 
 namespace matins {
 
@@ -17,11 +18,26 @@ absl::Status FinishLane::AnswerAsks() {
   std::vector<InHand*> fences;
   for (auto& [fence, run] : runs_) {
     if (run.asks.empty() || run.ended.has_value()) continue;
+    if (RefuseUnusable(run)) continue;
     (run.asks.front().what.kind == AskKind::kCheckpoint ? checkpoints : fences).push_back(&run);
   }
   if (!checkpoints.empty()) RETURN_IF_ERROR(AnswerCheckpoints(checkpoints));
   if (!fences.empty()) RETURN_IF_ERROR(AnswerFences(fences));
   return absl::OkStatus();
+}
+
+// One that no store takes is answered here, so that it does not stand in the others' way.
+bool FinishLane::RefuseUnusable(InHand& run) {
+  const RunAsked& asked = run.asks.front().what;
+  if (asked.kind != AskKind::kCheckpoint) return false;
+  if (asked.number > 0 && asked.payload.size() <= kCheckpointBytes) return false;
+  RunAnswer answer;
+  answer.status = absl::InvalidArgumentError(absl::StrCat(
+      "checkpoint ", asked.number, " of ", asked.payload.size(), " bytes is not taken: ",
+      "number them from 1, with at most ", kCheckpointBytes, " bytes; keep more elsewhere"));
+  node_.runner.Reply(run.run->claim.fence, asked.ask, std::move(answer));
+  run.asks.pop_front();
+  return true;
 }
 
 absl::Status FinishLane::AnswerCheckpoints(const std::vector<InHand*>& runs) {

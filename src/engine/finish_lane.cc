@@ -249,9 +249,10 @@ absl::Status FinishLane::ResolveDoubts() {
 void FinishLane::Accepted(InHand& run) {
   ++node_.counters.finished;
   const Outcome& outcome = *run.outcome;
-  node_.Say(event::kFinished, run.run->claim.key, run.run->claim.fence,
-            outcome.reason.empty() ? std::string(Word(outcome.kind))
-                                   : absl::StrCat(Word(outcome.kind), ", ", outcome.reason));
+  std::string how(Word(outcome.kind));
+  if (!outcome.reason.empty()) absl::StrAppend(&how, ", ", outcome.reason);
+  if (!outcome.message.empty()) absl::StrAppend(&how, ": ", outcome.message);
+  node_.Say(event::kFinished, run.run->claim.key, run.run->claim.fence, std::move(how));
 }
 
 bool FinishLane::RefusedEnd(InHand& run, const Refusal& refusal) {

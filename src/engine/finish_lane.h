@@ -76,6 +76,7 @@ class FinishLane final : public Lane {
   void Forget(int64_t fence);
 
   absl::Status AnswerAsks();
+  bool RefuseUnusable(InHand& run);
   absl::Status AnswerCheckpoints(const std::vector<InHand*>& runs);
   absl::Status AnswerFences(const std::vector<InHand*>& runs);
   void Answered(InHand& run, const Refusal& refusal, const std::string& text);

@@ -18,7 +18,7 @@ std::string ParamsJson(const std::vector<std::pair<std::string, std::string>>& p
   if (params.empty()) return "";
   nlohmann::json object = nlohmann::json::object();
   for (const auto& [name, value] : params) object[name] = value;
-  return object.dump();
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 // The newest period that is due, by today's version.

@@ -192,6 +192,8 @@ class Commands(StoreCase):
         self.assertEqual(run['result'], {'rows': 7})
         self.assertIn(run['run'], self.ok('logs', run['run']))
         self.assertEqual(self.rows('daily')[day(1)]['checkpoint'], 1)
+        self.apply(jobs(daily(shell=f'! {MATINS} checkpoint 1 "$(head -c 70000 /dev/zero | tr "\\0" a)" && {MATINS} checkpoint 1 ok')))
+        self.ok('run', 'daily', '--date', day(2), '--wait')
         self.refused(2, 'checkpoint', '1', says=['MATINS_SOCKET'])
 
     def test_status_tells_nodes_and_what_waits(self):
@@ -236,7 +238,8 @@ class Commands(StoreCase):
         self.refused(2, 'run', 'daily', '--date', 'yesterday')
         self.refused(2, 'run', 'daily', '--param', 'novalue')
         self.refused(2, 'watermark', 'daily', '--from', '2026-02-30')
-        self.refused(2, 'frobnicate')
+        self.refused(2, 'frobnicate', says=["no command 'frobnicate'"])
+        self.refused(2, 'run', 'daily', '--param', 'x=a\udcff', says=['UTF-8'])
         self.refused(7, 'wait', 'daily', day(1), '--timeout', '100ms')
 
 
