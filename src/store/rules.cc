@@ -30,6 +30,10 @@ absl::string_view RunWord(const Outcome& outcome) {
   return "FAILED";
 }
 
+int64_t NextEpoch(int64_t stored, absl::Time now) {
+  return std::max(stored + 1, (now - absl::UnixEpoch()) / absl::Minutes(10));
+}
+
 std::string ResultText(absl::string_view run_word, absl::string_view reason) {
   return reason.empty() ? std::string(run_word) : absl::StrCat(run_word, "(", reason, ")");
 }

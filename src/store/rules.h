@@ -42,6 +42,11 @@ absl::string_view RunWord(const Outcome& outcome);
 // the period's losses.
 bool IsLoss(const Outcome& outcome);
 
+// The epoch after `stored`: never below the ten minutes that have gone since 1970, so that two
+// restores of one copy, or two failovers that do not know of each other, give no epoch twice (I6).
+// 23 bits hold it until 2129.
+int64_t NextEpoch(int64_t stored, absl::Time now);
+
 // What a job's newest attempt came to, for people: "DONE", "FAILED(exit)".
 std::string ResultText(absl::string_view run_word, absl::string_view reason);
 

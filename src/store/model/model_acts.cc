@@ -243,7 +243,7 @@ class ModelActs final : public ActStore {
   absl::StatusOr<int64_t> BumpEpoch(const Act& act) override {
     absl::MutexLock lock(&s_.mutex);
     s_.AddEvent({.kind = "epoch", .who = act.who, .why = act.why});
-    return ++s_.epoch;
+    return s_.epoch = NextEpoch(s_.epoch, s_.Now());
   }
 
   absl::Status SetJournal(bool full) override {

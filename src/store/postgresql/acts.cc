@@ -388,9 +388,9 @@ absl::StatusOr<int64_t> PostgresActs::BumpEpoch(const Act& act) {
   int64_t epoch = 0;
   RETURN_IF_ERROR(Perform(
       session_,
-      {session_.Of("select value::bigint from @.matins_meta where key = 'epoch' for update")},
+      {session_.Of("select value::bigint, @NOW from @.matins_meta where key = 'epoch' for update")},
       [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
-        epoch = rows[0].Int(0, 0) + 1;
+        epoch = NextEpoch(rows[0].Int(0, 0), rows[0].Time(0, 1));
         return std::vector<Statement>{
             session_.Of("update @.matins_meta set value = $1 where key = 'epoch'",
                         {absl::StrCat(epoch)}),

@@ -39,7 +39,7 @@ absl::Status RefuseWhileAlive(Connection& db, absl::Time now) {
 // A restore is a failover: fences given since the copy was made must never be given again.
 absl::Status AfterRestore(Connection& db, int64_t epoch_before) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db, "restore"));
-  const int64_t epoch = std::max(epoch_before, transaction.epoch()) + 1;
+  const int64_t epoch = NextEpoch(std::max(epoch_before, transaction.epoch()), transaction.now());
   db.Sql("UPDATE matins_meta SET value = ? WHERE key = 'epoch'", epoch).Run();
   db.Sql("UPDATE job_node SET left = 1").Run();
   WriteEvent(
