@@ -4,6 +4,8 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/civil_time.h"
+#include "absl/time/time.h"
 
 absl::Status Interest::Run(matins::RunContext& run) {
   const auto last = run.checkpoint();

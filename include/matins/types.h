@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/civil_time.h"
 #include "absl/time/time.h"
 
 namespace matins {
