@@ -105,9 +105,10 @@ TEST_F(Running, DrainTellsAHandlerToStopAndHandsItsPeriodOver) {
                   ->AddHandler("close",
                                [&](RunContext& run) {
                                  absl::Notification stop;
-                                 std::stop_callback on_stop(run.stop_token(),
-                                                            [&] { stop.Notify(); });
-                                 entered.Notify();
+                                 std::stop_callback on_stop(run.stop_token(), [&] {
+                                   if (!stop.HasBeenNotified()) stop.Notify();
+                                 });
+                                 if (!entered.HasBeenNotified()) entered.Notify();
                                  stop.WaitForNotification();
                                  cause = run.stop_cause();
                                  return run.SaveCheckpoint(7, "so far");
@@ -133,11 +134,11 @@ TEST_F(Running, DrainLetsAHandlerGoThatDoesNotStopAndRefusesWhatItStillWrites) {
   ASSERT_TRUE(scheduler
                   ->AddHandler("close",
                                [&](RunContext& run) {
-                                 entered.Notify();
+                                 if (!entered.HasBeenNotified()) entered.Notify();
                                  go.WaitForNotification();
                                  EXPECT_TRUE(absl::IsAborted(run.SaveCheckpoint(1)));
                                  EXPECT_TRUE(absl::IsAborted(run.ConfirmOwner()));
-                                 refused.Notify();
+                                 if (!refused.HasBeenNotified()) refused.Notify();
                                  return absl::OkStatus();
                                })
                   .ok());
