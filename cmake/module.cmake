@@ -67,3 +67,16 @@ function(matins_bench name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/programs)
   matins_program(${name})
 endfunction()
+
+# matins_driver(NAME SOURCES ... DEPS ... [FOLDER drivers]): one program of bench/README.md's interface, for
+# `./dev bench` to run. Only under the bench preset.
+function(matins_driver name)
+  cmake_parse_arguments(ARG "" "FOLDER" "SOURCES;DEPS" ${ARGN})
+  if(NOT ARG_FOLDER)
+    set(ARG_FOLDER drivers)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE matins_options ${ARG_DEPS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${ARG_FOLDER})
+  matins_program(${name})
+endfunction()
