@@ -220,7 +220,7 @@ void Simulation::ChangeSomeJob() {
   for (const SimJob& job : jobs_) jobs.push_back(job.job);
   Tell(absl::StrCat("changed: ", jobs_[changed].job.name));
   if (!ApplyJobs(jobs).ok()) return;
-  for (const SimJob& job : jobs_) referee_.Knows(job.job);
+  referee_.Changed(jobs_[changed].job);
 }
 
 void Simulation::CancelSomeRun() {

@@ -71,6 +71,7 @@ void Referee::Started(const StartAnswers& answers) {
     CheckLock(claim.key, job);
     CheckCap(claim.key, row, job);
     row.state = State::kRunning;
+    row.claimed = true;
     row.due = claim.due;
     row.generation = claim.generation;
     row.manual = claim.manual;
@@ -281,6 +282,17 @@ void Referee::DoneByAnother(const PeriodKey& key, absl::Time due) {
   Row& row = At(key);
   row.state = State::kDone;
   row.due = due;
+}
+
+void Referee::Changed(const Job& job) {
+  ++seen_["jobs changed"];
+  jobs_[job.name] = job;
+  for (auto& [key, row] : rows_) {
+    const bool first = row.generation == 1 && !row.claimed && !row.manual;
+    if (key.job == job.name && row.state == State::kPlanned && first && row.due > now_()) {
+      row.state = State::kNoRow;
+    }
+  }
 }
 
 void Referee::ClockSettled() {

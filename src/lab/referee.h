@@ -41,6 +41,9 @@ class Referee {
   void Deleted(const PeriodKey& key);
   void Reopened(const PeriodKey& key);
   void DoneByAnother(const PeriodKey& key, absl::Time due);
+  // A new version of the job is in force from now: what the old one planned beyond this instant,
+  // and was never claimed, is withdrawn.
+  void Changed(const Job& job);
   // The store burnt the fences of all live rows and set its mark anew.
   void ClockSettled();
 
@@ -56,6 +59,7 @@ class Referee {
     absl::Time due;
     int generation = 1;
     bool manual = false;
+    bool claimed = false;  // ever
     int64_t fence = 0;
     int64_t nonce = 0;
     absl::Time lease;

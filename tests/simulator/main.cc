@@ -1,7 +1,9 @@
-// matins_simulator: runs seeds over the SQLite store, and says which promise a seed breaks.
+// matins_simulator: runs seeds over the SQLite store, or over the model of the stores in memory,
+// and says which promise a seed breaks.
 //
 //   matins_simulator --seeds FROM..TO   runs them all; exits 1 when one broke a promise
 //   matins_simulator --seed N           one seed, told event by event
+//   --model             over the model: it leaves no evidence
 //   --evidence FOLDER   keeps each seed's database and testimony there, for tools/checker
 //   --until-caught      ends well at the first seed that breaks a promise, and fails when none
 //   does:
@@ -16,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "lab/simulator.h"
+#include "simulator/model_simulation.h"
 #include "simulator/sqlite_simulation.h"
 
 namespace matins {
@@ -26,13 +29,14 @@ struct Options {
   uint64_t to = 20;
   bool story = false;
   bool until_caught = false;
+  bool model = false;
   std::string evidence;
 };
 
 int Usage() {
   std::fprintf(stderr,
                "usage: matins_simulator [--seed N | --seeds FROM..TO] [--evidence FOLDER] "
-               "[--until-caught]\n");
+               "[--until-caught] [--model]\n");
   return 64;
 }
 
@@ -41,6 +45,10 @@ bool Parse(int argc, char** argv, Options& options) {
     const std::string flag = argv[i];
     if (flag == "--until-caught") {
       options.until_caught = true;
+      continue;
+    }
+    if (flag == "--model") {
+      options.model = true;
       continue;
     }
     if (++i == argc) return false;
@@ -62,7 +70,7 @@ bool Parse(int argc, char** argv, Options& options) {
       return false;
     }
   }
-  return true;
+  return options.evidence.empty() || !options.model;
 }
 
 int Run(const Options& options) {
@@ -75,7 +83,7 @@ int Run(const Options& options) {
     SimulationOptions simulation;
     simulation.seed = seed;
     simulation.story = options.story;
-    const auto report = Simulate(simulation, SqliteAt(base + ".db"));
+    const auto report = Simulate(simulation, options.model ? Model() : SqliteAt(base + ".db"));
     if (!report.ok()) {
       std::fprintf(stderr, "seed %lu: %s\n", seed, std::string(report.status().message()).c_str());
       return 70;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/status.h"
+#include "base/time.h"
 #include "store/model/state.h"
 #include "store/rules.h"
 
@@ -48,7 +50,10 @@ absl::Status ModelDatabase::DeleteRow(const PeriodKey& key) {
     JobRow& job = it->second.row;
     ++job.revision;
     job.next_look = absl::UnixEpoch();
-    job.gap_from = std::min(job.gap_from.value_or(absl::InfiniteFuture()), row.due);
+    const absl::Time day_before =
+        absl::FromCivil(row.biz_date, absl::UTCTimeZone()) - absl::Hours(24);
+    job.gap_from = std::min(job.gap_from.value_or(absl::InfiniteFuture()),
+                            row.due != kPast ? row.due : day_before);
   }
   if (running && !row.lock_key.empty()) {
     Lock& left_over = state_->locks[row.lock_key];
@@ -60,6 +65,22 @@ absl::Status ModelDatabase::DeleteRow(const PeriodKey& key) {
                     .generation = row.generation + 1,
                     .who = "delete",
                     .why = "the row was deleted"});
+  return absl::OkStatus();
+}
+
+absl::Status ModelDatabase::InsertDoneRow(const PeriodKey& key) {
+  absl::MutexLock lock(&state_->mutex);
+  if (state_->FindRow(key) != nullptr) return absl::AlreadyExistsError("there is such a row");
+  ASSIGN_OR_RETURN(const absl::CivilDay day, ParseDay(key.period.substr(0, 10)));
+  ++state_->changes;
+  ModelRow row;
+  row.key = key;
+  row.biz_date = day;
+  row.status = PeriodStatus::kDone;
+  row.change = 1;
+  row.due = row.not_before = row.window_start = row.window_end = kPast;
+  row.start_by = kNever;
+  state_->rows[key] = row;
   return absl::OkStatus();
 }
 

@@ -27,6 +27,9 @@ class ModelDatabase final : public Database {
 
   // As a person deletes a watermark row: a reopened event, a gap, and a lock that outlasts the row.
   absl::Status DeleteRow(const PeriodKey& key);
+  // As another program writes one that did the work itself: a DONE row of the four well-known
+  // columns, its day the first ten characters of the period. AlreadyExists where there is a row.
+  absl::Status InsertDoneRow(const PeriodKey& key);
 
  private:
   const std::shared_ptr<State> state_;

@@ -21,6 +21,13 @@ bool Open(const ModelRow& row) {
          row.status == PeriodStatus::kFailed;
 }
 
+// A row of another program has no due instant; its day stands for it.
+bool Since(const ModelRow& row, absl::Time gap_from) {
+  if (row.due != kPast) return row.due >= gap_from;
+  const absl::Time from = gap_from - absl::Hours(48);
+  return !Open(row) && row.biz_date >= absl::ToCivilDay(from, absl::UTCTimeZone());
+}
+
 class ModelStore final : public Store {
  public:
   explicit ModelStore(std::shared_ptr<State> state) : state_(std::move(state)), s_(*state_) {}
@@ -352,6 +359,9 @@ class ModelStore final : public Store {
   }
 
  private:
+  void MoveFloor(const std::string& name, ModelJob& job);
+  std::vector<int64_t> RunsToDrop(const std::string& name, const ModelJob& job);
+
   JobState StateOf(const std::string& name) {
     const ModelJob& job = s_.jobs[name];
     JobState state;
@@ -371,7 +381,7 @@ class ModelStore final : public Store {
     for (const auto& [key, row] : s_.rows) {
       if (key.job != name) continue;
       const bool is_final = !Open(row) || row.held;
-      if (!is_final || (state.gap_from && row.due >= *state.gap_from)) state.rows.push_back(row);
+      if (!is_final || (state.gap_from && Since(row, *state.gap_from))) state.rows.push_back(row);
     }
     std::sort(state.rows.begin(), state.rows.end(), [](const PeriodRow& a, const PeriodRow& b) {
       return std::tie(a.due, a.key.period) < std::tie(b.due, b.key.period);
@@ -651,34 +661,58 @@ absl::StatusOr<TickAnswer> ModelStore::Tick(const TickRequest& request) {
   return answer;
 }
 
+// Never nearer than the job keeps its rows, over nothing that is open, and only where there is
+// something to settle. Rows of other programs have no due instant: no floor speaks of them.
+void ModelStore::MoveFloor(const std::string& name, ModelJob& job) {
+  if (job.deleted) return;
+  absl::Time floor = std::min(s_.Now() - KeepFor(job.job), job.row.cursor);
+  if (job.row.gap_from) floor = std::min(floor, *job.row.gap_from - absl::Microseconds(1));
+  bool any = false;
+  for (const auto& [key, row] : s_.rows) {
+    if (key.job != name || row.due == kPast) continue;
+    if (Open(row)) floor = std::min(floor, row.due - absl::Microseconds(1));
+  }
+  for (const auto& [key, row] : s_.rows) {
+    any = any || (key.job == name && row.due != kPast && !Open(row) && row.due <= floor);
+  }
+  if (any) job.row.floor = std::max(job.row.floor, floor);
+}
+
+// The ended attempts beyond the job's history, oldest last; those of open periods stay.
+std::vector<int64_t> ModelStore::RunsToDrop(const std::string& name, const ModelJob& job) {
+  std::vector<const RunRow*> ended;
+  for (const auto& [fence, run] : s_.runs) {
+    const ModelRow* row = s_.FindRow(run.key);
+    if (run.key.job == name && (row == nullptr || !Open(*row))) ended.push_back(&run);
+  }
+  std::sort(ended.begin(), ended.end(), [](const RunRow* a, const RunRow* b) {
+    return std::tie(a->finished_at, a->fence) > std::tie(b->finished_at, b->fence);
+  });
+  std::vector<int64_t> dropped;
+  for (const bool succeeded : {true, false}) {
+    int keep = succeeded ? job.job.history_succeeded : job.job.history_failed;
+    for (const RunRow* run : ended) {
+      if ((run->status == "DONE") == succeeded && --keep < 0) dropped.push_back(run->fence);
+    }
+  }
+  return dropped;
+}
+
 absl::StatusOr<int64_t> ModelStore::Purge(int limit) {
   absl::MutexLock lock(&s_.mutex);
   int64_t gone = 0;
+  for (auto& [name, job] : s_.jobs) MoveFloor(name, job);
   for (auto& [name, job] : s_.jobs) {
-    absl::Time floor = s_.Now() - KeepFor(job.job);
-    floor = std::min(floor, job.row.cursor);
-    if (job.row.gap_from) floor = std::min(floor, *job.row.gap_from - absl::Microseconds(1));
-    bool any = false;
+    std::vector<std::pair<absl::Time, PeriodKey>> settled;
     for (const auto& [key, row] : s_.rows) {
-      if (key.job == name && Open(row)) floor = std::min(floor, row.due - absl::Microseconds(1));
+      if (key.job != name || Open(row) || row.due == kPast || row.due > job.row.floor) continue;
+      settled.emplace_back(row.due, key);
     }
-    for (const auto& [key, row] : s_.rows) any = any || (key.job == name && row.due <= floor);
-    if (any && !job.deleted) job.row.floor = std::max(job.row.floor, floor);
-    for (auto it = s_.rows.begin(); it != s_.rows.end() && gone < limit;) {
-      const bool below = it->first.job == name && it->second.due <= job.row.floor;
-      gone += below;
-      it = below ? s_.rows.erase(it) : std::next(it);
+    std::sort(settled.begin(), settled.end());
+    for (const auto& [due, key] : settled) {
+      if (gone < limit) gone += static_cast<int64_t>(s_.rows.erase(key));
     }
-    int succeeded = job.job.history_succeeded, failed = job.job.history_failed;
-    std::vector<int64_t> dropped;
-    for (auto it = s_.runs.rbegin(); it != s_.runs.rend(); ++it) {
-      if (it->second.key.job != name) continue;
-      const ModelRow* row = s_.FindRow(it->second.key);
-      if (row != nullptr && Open(*row)) continue;
-      int& keep = it->second.status == "DONE" ? succeeded : failed;
-      if (--keep < 0) dropped.push_back(it->first);
-    }
-    for (int64_t fence : dropped) {
+    for (const int64_t fence : RunsToDrop(name, job)) {
       if (gone >= limit) break;
       s_.runs.erase(fence);
       s_.outputs.erase(fence);
