@@ -33,8 +33,22 @@ def floors():
     return []
 
 
+def drains():
+    for store, per_second in (('postgresql', 55_000), ('sqlite', 100_000)):
+        for shape in ('jobs', 'periods'):
+            for planned in (True, False):
+                for processes in (1, 2):
+                    options = {'shape': shape, 'processes': processes, 'runs': 20_000}
+                    if planned:
+                        options['planned'] = True
+                    name = f"drain/{store}/{shape}/{'planned' if planned else 'from_nothing'}/{processes}"
+                    yield Measure(name, 'drivers/drain', store, f'drain/{store}', options, {'runs': 2_000},
+                                  figures=('per_second', 'node_cpu_us_per_run', 'store_cpu_us_per_run'),
+                                  goals=(Goal('per_second', at_least=per_second),))
+
+
 def drivers():
-    return []
+    return list(drains())
 
 
 def peers():

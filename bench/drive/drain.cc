@@ -1,0 +1,74 @@
+// How fast a backlog of no-op handler runs goes, with history and fences kept: from the first claim
+// (or, from nothing, the first row planned) by the store's clock, to the last end that a node knows
+// to be committed.
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "bench/drive/node_process.h"
+#include "bench/drive/stage.h"
+
+namespace matins::bench {
+namespace {
+
+constexpr absl::string_view kOneOff = "misfire: each, start_deadline: 1h, run: { handler: noop }";
+
+absl::Time FirstAct(Stage& stage, int64_t runs, bool planned) {
+  RunFilter filter;
+  filter.limit = static_cast<int>(runs) + 1;
+  const auto attempts = stage.acts().ReadRuns(filter);
+  DieUnlessOk(attempts.status(), "reading the history");
+  absl::Time first = absl::InfiniteFuture();
+  for (const RunRow& run : *attempts) {
+    first = std::min(first, planned ? run.claimed_at : run.planned_at);
+  }
+  return first;
+}
+
+void Run(const Options& options) {
+  const int64_t runs = options.Int("runs");
+  const bool planned = options.Flag("planned");
+  const bool jobs = options.Text("shape") == "jobs";
+  Stage stage(options);
+  if (jobs) {
+    // Due once the jobs are there, and not before: no node may look at them meanwhile.
+    const absl::Time at = absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now()) + 8 + runs / 4000);
+    stage.ApplyOneOffs(runs, at, kOneOff);
+    absl::SleepFor(at + absl::Milliseconds(10) - absl::Now());
+  } else {
+    stage.ApplyPeriods(runs, "run: { handler: noop }");
+  }
+  if (planned) stage.Plan();
+  stage.Rest();
+
+  const int processes = static_cast<int>(options.Int("processes"));
+  NodeProcesses nodes(options, processes);
+  const double store_cpu = StoreCpuSeconds();
+  nodes.Go();
+  nodes.Await([&](const Shared& shared) { return shared.finished >= runs; }, absl::Minutes(4));
+  const double store_seconds = StoreCpuSeconds() - store_cpu;
+  const absl::Time last = absl::FromUnixMicros(nodes.shared().last_finished_us);
+  nodes.Stop();
+  if (nodes.shared().failed > 0) Die("runs have failed");
+  ProveDone(stage, runs);
+
+  const double seconds = absl::ToDoubleSeconds(last - FirstAct(stage, runs, planned));
+  Line("drain", options)
+      .Add("shape", options.Text("shape"))
+      .Add("planned", planned)
+      .Add("processes", static_cast<int64_t>(processes))
+      .Add("runs", runs)
+      .Add("per_second", static_cast<double>(runs) / seconds)
+      .Add("node_cpu_us_per_run",
+           static_cast<double>(nodes.shared().cpu_us) / static_cast<double>(runs))
+      .Add("store_cpu_us_per_run", store_seconds * 1e6 / static_cast<double>(runs))
+      .Print();
+}
+
+}  // namespace
+}  // namespace matins::bench
+
+int main(int argc, char** argv) {
+  const matins::bench::Options options(
+      argc, argv, {{"shape", "jobs"}, {"planned", "false"}, {"processes", "1"}, {"runs", "20000"}});
+  matins::bench::Run(options);
+}

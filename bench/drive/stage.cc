@@ -1,0 +1,163 @@
+#include "bench/drive/stage.h"
+
+#include <libpq-fe.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "backends/backends.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/time.h"
+#include "engine/lanes.h"
+#include "job/parse.h"
+#include "ops/jobs.h"
+
+namespace matins::bench {
+namespace {
+
+// For a node that plans and never starts anything.
+class NoRunner final : public Runner {
+  void Start(RunRequest) override {}
+  void Stop(int64_t, StopReason, absl::Duration) override {}
+  void MoveDeadlines(absl::Span<const DeadlineMove>) override {}
+  void Reply(int64_t, int64_t, RunAnswer) override {}
+  std::vector<RunnerEvent> Poll() override { return {}; }
+  void SetWakeUp(std::function<void()>) override {}
+};
+
+// libpq does not know the store's own parameter.
+std::string ServerUrl(const std::string& url) {
+  const size_t question = url.find('?');
+  return url.substr(0, question);
+}
+
+}  // namespace
+
+Stage::Stage(const Options& options) : options_(options) {
+  DatabaseOptions patient;
+  patient.call_deadline = absl::Minutes(1);  // thousands of jobs are applied at once
+  auto database = DatabaseFromUrl(options.Text("store"), patient);
+  DieUnlessOk(database.status(), "the store's URL");
+  database_ = *std::move(database);
+  DieUnlessOk(database_->Migrate(), "making the schema");
+  auto acts = database_->OpenActs();
+  DieUnlessOk(acts.status(), "opening the store");
+  acts_ = *std::move(acts);
+}
+
+void Stage::Apply(const std::string& yaml, absl::string_view source) {
+  const auto file = ParseJobText("bench", yaml);
+  DieUnlessOk(file.status(), "the jobs");
+  auto session = Session::Open(*database_, "bench");
+  DieUnlessOk(session.status(), "opening the store");
+  ApplyFileOptions apply;
+  apply.source = std::string(source);
+  DieUnlessOk(ApplyFile(*session, *file, apply).status(), "applying the jobs");
+}
+
+void Stage::ApplyOneOffs(int64_t count, absl::Time at, absl::string_view more) {
+  // A text has up to 1 MiB.
+  constexpr int64_t kJobsAText = 4000;
+  for (int64_t first = 0; first < count; first += kJobsAText) {
+    std::string yaml = "jobs:\n";
+    for (int64_t i = first; i < std::min(count, first + kJobsAText); ++i) {
+      absl::StrAppend(&yaml, "  - { name: job-", i, ", at: ", FormatInstant(at), ", ", more,
+                      " }\n");
+    }
+    Apply(yaml, absl::StrCat("bench/", first));
+  }
+}
+
+void Stage::ApplyPeriods(int64_t count, absl::string_view more) {
+  // So many hours, minutes and seconds of the day as multiply to `count`.
+  for (int64_t hours = 24; hours > 0; --hours) {
+    for (int64_t minutes = 60; minutes > 0; --minutes) {
+      if (count % (hours * minutes) != 0) continue;
+      const int64_t seconds = count / (hours * minutes);
+      if (seconds > 60) continue;
+      const absl::CivilDay day = absl::ToCivilDay(absl::Now(), absl::UTCTimeZone()) - 1;
+      Apply(absl::StrCat("jobs:\n  - { name: periods, schedule: \"0-", seconds - 1, " 0-",
+                         minutes - 1, " 0-", hours - 1, " ", day.day(), " ", day.month(),
+                         " *\", misfire: each, overlap: allow, backfill: { start: ", FormatDay(day),
+                         ", order: none, max_periods: unlimited, max_parallel: unlimited }, ", more,
+                         " }\n"));
+      return;
+    }
+  }
+  Die(absl::StrCat(count, " is no product of hours, minutes and seconds of a day; try 20000"));
+}
+
+void Stage::Plan() {
+  NoRunner runner;
+  NodeParts parts;
+  parts.options.id = {"bench/plan", {}};
+  parts.options.slots = 0;
+  parts.clock = &SystemClock();
+  parts.runner = &runner;
+  parts.random = std::make_unique<SystemRandom>();
+  parts.open_store = [this](LaneKind) { return database_->Open(); };
+  auto lanes = Lanes::Open(std::move(parts));
+  DieUnlessOk(lanes.status(), "planning");
+  while ((*lanes)->Step(LaneKind::kPlan) <= SystemClock().BootNow()) {
+  }
+  if ((*lanes)->node().counters.store_errors > 0) Die("planning failed");
+}
+
+void Stage::Rest() {
+  if (!options_.IsPostgres()) return;
+  Query("vacuum analyze");
+  Query("checkpoint");
+}
+
+std::string Stage::Query(const std::string& sql) {
+  PGconn* const connection = PQconnectdb(ServerUrl(options_.Text("store")).c_str());
+  PGresult* const result = PQexec(connection, sql.c_str());
+  const ExecStatusType status = PQresultStatus(result);
+  if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
+    Die(absl::StrCat(sql, ": ", PQerrorMessage(connection)));
+  }
+  std::string value = PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "";
+  PQclear(result);
+  PQfinish(connection);
+  return value;
+}
+
+absl::Time Stage::Now() {
+  const auto status = acts_->ReadStatus();
+  DieUnlessOk(status.status(), "the store's clock");
+  return status->now;
+}
+
+void ProveDone(Stage& stage, int64_t runs) {
+  const int limit = static_cast<int>(runs) + 1;
+  RowFilter all;
+  all.limit = limit;
+  const auto rows = stage.acts().ReadRows(all);
+  DieUnlessOk(rows.status(), "reading the periods");
+  if (static_cast<int64_t>(rows->size()) != runs) {
+    Die(absl::StrCat(rows->size(), " periods instead of ", runs));
+  }
+  for (const PeriodRow& row : *rows) {
+    if (row.status != PeriodStatus::kDone) {
+      Die(absl::StrCat(row.key.job, " ", row.key.period, " is not DONE: ", row.reason));
+    }
+  }
+  RunFilter filter;
+  filter.limit = limit;
+  const auto attempts = stage.acts().ReadRuns(filter);
+  DieUnlessOk(attempts.status(), "reading the history");
+  std::set<PeriodKey> seen;
+  for (const RunRow& run : *attempts) {
+    if (run.status != "DONE") Die(absl::StrCat("an attempt is ", run.status));
+    if (!seen.insert(run.key).second) Die(absl::StrCat(run.key.period, " has run twice"));
+  }
+  if (static_cast<int64_t>(seen.size()) != runs) {
+    Die(absl::StrCat(seen.size(), " periods in the history instead of ", runs));
+  }
+}
+
+}  // namespace matins::bench

@@ -1,0 +1,55 @@
+// A store as a measurement wants it: schema, jobs, planned rows, and at rest.
+#ifndef MATINS_BENCH_DRIVE_STAGE_H_
+#define MATINS_BENCH_DRIVE_STAGE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "bench/drive/line.h"
+#include "store/database.h"
+
+namespace matins::bench {
+
+class Stage {
+ public:
+  // Makes the schema.
+  explicit Stage(const Options& options);
+
+  // The text of a job file; `source` is what this set of jobs is called.
+  void Apply(const std::string& yaml, absl::string_view source = "bench");
+  // `count` one-offs of the handler `noop` that are due at `at`, in one go; `more` are keys of each
+  // job, "misfire: latest, run: { handler: noop }".
+  void ApplyOneOffs(int64_t count, absl::Time at, absl::string_view more);
+  // One job whose schedule has exactly `count` fires, all on the day before today; `more` as above.
+  void ApplyPeriods(int64_t count, absl::string_view more);
+
+  // Writes the plans of what is due and held by nobody, by the plan lane itself.
+  void Plan();
+  // PostgreSQL: vacuum analyze, and a checkpoint. SQLite: the log goes into the file.
+  void Rest();
+
+  // SQL for the server itself, past Matins; PostgreSQL alone. Answers the first value of the first
+  // row, or "".
+  std::string Query(const std::string& sql);
+
+  Database& database() { return *database_; }
+  ActStore& acts() { return *acts_; }
+  absl::Time Now();  // the store's
+
+ private:
+  const Options& options_;
+  std::unique_ptr<Database> database_;
+  std::unique_ptr<ActStore> acts_;
+};
+
+// Ends the program unless each of `runs` periods is DONE, once, by one attempt that has its row in
+// the history.
+void ProveDone(Stage& stage, int64_t runs);
+
+}  // namespace matins::bench
+
+#endif  // MATINS_BENCH_DRIVE_STAGE_H_
