@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "store/postgresql/clock.h"
 #include "store/postgresql/finish.h"
-#include "store/postgresql/plan_batch.h"
+#include "store/postgresql/plan_statements.h"
 #include "store/postgresql/schema_sql.h"
 #include "store/rules.h"
 
@@ -145,12 +145,12 @@ absl::Status PostgresActs::Resume(absl::string_view job, const std::optional<Pla
         }
         std::vector<Statement> writes;
         if (skip) {
-          PlanBatch batch(plan, rows[1], rows[2], rows[3].Time(0, 0));
+          PlanBatch batch(plan, ReadPlanFacts(rows[1], rows[2], rows[3]), JsonForm::kPostgresql);
           if (!batch.written[0]) {
             return absl::AbortedError(absl::StrCat(
                 "job \"", job, "\" changed while its missed periods were counted; try again"));
           }
-          Append(writes, batch.Statements(session_));
+          Append(writes, PlanStatements(session_, batch));
         }
         Append(writes, ResumeJob(session_, job, !skip, act));
         return writes;

@@ -1,13 +1,11 @@
 // Planning's two halves: what it reads, and the compare-and-set on each job's revision.
-#include <algorithm>
 #include <map>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
 #include "store/postgresql/finish.h"
-#include "store/postgresql/plan_batch.h"
+#include "store/postgresql/plan_statements.h"
 #include "store/postgresql/store.h"
 #include "store/rules.h"
 
@@ -221,95 +219,28 @@ constexpr char kInsertActs[] = R"(
   from json_to_recordset($1::json) as x(kind text, job text, period text, who text, why text,
     n bigint))";
 
-absl::string_view ActKind(const PlanWrite& write) {
-  const auto all = [&](auto condition) {
-    return !write.intents.empty() &&
-           std::all_of(write.intents.begin(), write.intents.end(), condition);
-  };
-  if (all([](const Intent& i) { return i.manual; })) return "run";
-  if (all([](const Intent& i) { return !i.skip_reason.empty(); })) return "skip";
-  return "backfill";
-}
-
 }  // namespace
 
-PlanBatch::PlanBatch(const PlanRequest& request, const Rows& locked, const Rows& existing,
-                     absl::Time now)
-    : hold_left_(request.hold_by.name.empty() ? 0 : request.hold_at_most) {
-  std::map<std::string, bool> usable;  // -> this node has the job's labels
-  for (int i = 0; i < locked.size(); ++i) usable[locked.Text(i, 0)] = locked.Bool(i, 1);
-  std::set<PeriodKey> there;
-  for (int i = 0; i < existing.size(); ++i)
-    there.insert({existing.Text(i, 0), existing.Text(i, 1)});
-  written.resize(request.writes.size());
-  for (size_t i = 0; i < request.writes.size(); ++i) {
-    const PlanWrite& write = request.writes[i];
-    const auto job = usable.find(write.job);
-    if (job == usable.end()) continue;
-    written[i] = true;
-    AddWrite(write);
-    for (const Intent& intent : write.intents) {
-      const bool hold = job->second && intent.kind == Intent::Kind::kInsert &&
-                        intent.skip_reason.empty() && !there.contains(intent.key) &&
-                        intent.not_before <= now + request.hold_ahead && hold_left_ > 0;
-      if (hold) --hold_left_;
-      AddIntent(intent, hold ? request.hold_by.name : "");
-    }
-    usable.erase(job);  // of two plans for one job the first is written
+std::vector<Statement> PlanStatements(const Session& session, PlanBatch& batch) {
+  std::vector<Statement> out = {session.Of(InsertRows(), {batch.inserts.Take()}),
+                                session.Of(kUpdateJobs, {batch.jobs.Take()})};
+  for (auto& updates : batch.updates) {
+    out.push_back(session.Of(kUpdateRows, {updates.Take()}));
   }
-}
-
-void PlanBatch::AddWrite(const PlanWrite& write) {
-  jobs_.Row().Add("job", write.job).AddTime("cursor", write.cursor);
-  jobs_.AddTime("next_look", write.next_look);
-  jobs_.AddBool("filled", write.gaps_filled).AddBool("triggered", write.triggered);
-  for (const SkipSpan& s : write.spans) {
-    spans_.Row().Add("job", write.job).AddTime("from_at", s.from).AddTime("to_at", s.to);
-    spans_.Add("first_period", s.first_period).Add("last_period", s.last_period);
-    spans_.AddInt("count", s.count).Add("reason", s.reason).Add("by", s.by);
-  }
-  if (write.act) {
-    acts_.Row().Add("kind", ActKind(write)).Add("job", write.job);
-    acts_.Add("period", write.intents.size() == 1 ? write.intents[0].key.period : "");
-    acts_.Add("who", write.act->who).Add("why", write.act->why);
-    acts_.AddInt("n", static_cast<int64_t>(write.intents.size()));
-  }
-}
-
-void PlanBatch::AddIntent(const Intent& intent, absl::string_view node) {
-  if (intent.kind == Intent::Kind::kInsert) {
-    inserts_.Row().AddKey(intent.key).AddDay("day", intent.biz_date);
-    inserts_.AddTime("ws", intent.window_start).AddTime("we", intent.window_end);
-    inserts_.AddTime("due", intent.due).Add("nominal", absl::FormatCivilTime(intent.nominal));
-    inserts_.AddTime("not_before", intent.not_before).AddTime("start_by", intent.start_by);
-    inserts_.AddInt("version", intent.version).AddBool("backfill", intent.backfill);
-    inserts_.AddBool("manual", intent.manual).Add("params", intent.params);
-    inserts_.Add("lock_key", intent.lock_key).AddInt("priority", intent.priority);
-    inserts_.Add("skip", intent.skip_reason).Add("by", intent.by).Add("node", node);
-    return;
-  }
-  // Several intents for one row take effect in their order: a statement each.
-  const size_t round = rounds_[intent.key]++;
-  if (round == updates_.size()) updates_.emplace_back();
-  JsonRows& updates = updates_[round];
-  updates.Row().AddKey(intent.key);
-  updates.Add("kind", intent.kind == Intent::Kind::kSkip        ? "skip"
-                      : intent.kind == Intent::Kind::kReattempt ? "again"
-                                                                : "judge");
-  updates.AddTime("not_before", intent.not_before).AddTime("start_by", intent.start_by);
-  updates.AddBool("backfill", intent.backfill).Add("skip", intent.skip_reason);
-  updates.Add("by", intent.by);
-  if (intent.kind == Intent::Kind::kSkip) skipped_.Row().AddKey(intent.key);
-}
-
-std::vector<Statement> PlanBatch::Statements(const Session& session) {
-  std::vector<Statement> out = {session.Of(InsertRows(), {inserts_.Take()}),
-                                session.Of(kUpdateJobs, {jobs_.Take()})};
-  for (JsonRows& updates : updates_) out.push_back(session.Of(kUpdateRows, {updates.Take()}));
-  if (!skipped_.empty()) out.push_back(session.Of(kWakeWaiting, {skipped_.Take()}));
-  if (!spans_.empty()) out.push_back(session.Of(kInsertSpans, {spans_.Take()}));
-  if (!acts_.empty()) out.push_back(session.Of(kInsertActs, {acts_.Take()}));
+  if (!batch.skipped.empty()) out.push_back(session.Of(kWakeWaiting, {batch.skipped.Take()}));
+  if (!batch.spans.empty()) out.push_back(session.Of(kInsertSpans, {batch.spans.Take()}));
+  if (!batch.acts.empty()) out.push_back(session.Of(kInsertActs, {batch.acts.Take()}));
   return out;
+}
+
+PlanFacts ReadPlanFacts(const Rows& locked, const Rows& existing, const Rows& clock) {
+  PlanFacts facts;
+  for (int i = 0; i < locked.size(); ++i) facts.usable[locked.Text(i, 0)] = locked.Bool(i, 1);
+  for (int i = 0; i < existing.size(); ++i) {
+    facts.there.insert({existing.Text(i, 0), existing.Text(i, 1)});
+  }
+  facts.now = clock.Time(0, 0);
+  return facts;
 }
 
 std::vector<Statement> LockForPlan(const Session& session, const PlanRequest& request) {
@@ -330,13 +261,15 @@ absl::StatusOr<PlanAnswers> PostgresStore::Plan(const PlanRequest& request) {
     PlanAnswers answers;
     answers.jobs.resize(request.writes.size());
     ASSIGN_OR_RETURN(const std::vector<Rows> locked, connection.Begin(lock));
-    answers.now = locked[2].Time(0, 0);
-    PlanBatch batch(request, locked[0], locked[1], answers.now);
+    PlanFacts facts = ReadPlanFacts(locked[0], locked[1], locked[2]);
+    answers.now = facts.now;
+    PlanBatch batch(request, std::move(facts), JsonForm::kPostgresql);
     if (absl::Status fault = Reach("plan.before_commit"); !fault.ok()) {
       connection.Rollback();
       return fault;
     }
-    ASSIGN_OR_RETURN(const std::vector<Rows> rows, connection.Commit(batch.Statements(session_)));
+    ASSIGN_OR_RETURN(const std::vector<Rows> rows,
+                     connection.Commit(PlanStatements(session_, batch)));
     MATINS_FAULT_POINT("plan.after_commit");  // crash here: planned; held rows fall free by time
     std::map<std::string, size_t> index;
     for (size_t i = 0; i < request.writes.size(); ++i) {

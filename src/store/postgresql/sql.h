@@ -11,40 +11,17 @@
 #include "absl/time/civil_time.h"
 #include "absl/time/time.h"
 #include "job/values.h"
+#include "store/json_rows.h"
 #include "store/postgresql/connection.h"
 
 namespace matins::postgresql {
 
-// Rows as a JSON array of objects, the one parameter of set-based statements:
-//   from json_to_recordset($1::json) as x(job text, period text, ...)
-// Text that is no UTF-8, or holds a zero byte, has those bytes replaced by '?', because the server
-// would refuse the whole batch for them; bytes go as hex (AddBytes, decode(x.c, 'hex')).
-class JsonRows {
+//   from json_to_recordset($1::json) as x(job text, period text, ...); bytes: decode(x.c, 'hex')
+class JsonRows : public ::matins::JsonRows {
  public:
-  JsonRows& Row();
-  JsonRows& Add(absl::string_view column, absl::string_view text);
-  JsonRows& AddInt(absl::string_view column, int64_t value);
-  JsonRows& AddNumber(absl::string_view column, double value);
-  JsonRows& AddBool(absl::string_view column, bool value);
-  JsonRows& AddTime(absl::string_view column, absl::Time t);  // infinite: null
-  JsonRows& AddDay(absl::string_view column, absl::CivilDay day);
-  JsonRows& AddSpan(absl::string_view column, absl::Duration d);  // infinite: null; an interval
-  JsonRows& AddBytes(absl::string_view column, absl::string_view bytes);
-  JsonRows& AddKey(const PeriodKey& key);     // job, period
-  JsonRows& AddTicket(const Ticket& ticket);  // job, period, gen, fence, nonce
-  std::string Take();
-  bool empty() const { return rows_ == 0; }
-
- private:
-  void Name(absl::string_view column);
-  std::string text_ = "[";
-  int rows_ = 0;
-  bool first_ = true;
+  JsonRows() : ::matins::JsonRows(JsonForm::kPostgresql) {}
 };
 
-// A JSON array of strings, and of the jobs' names.
-std::string JsonStrings(const std::vector<std::string>& strings);
-std::string UsableText(absl::string_view text);
 // An instant as a parameter of type timestamptz; nothing where it is infinite.
 std::optional<std::string> TimeParam(absl::Time t);
 std::string IntervalText(absl::Duration d);

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
-#include "store/postgresql/start_rules.h"
 #include "store/postgresql/store.h"
 #include "store/rules.h"
+#include "store/start_rules.h"
 
 namespace matins::postgresql {
 namespace {
@@ -83,7 +83,7 @@ constexpr char kClock[] = R"(
 
 constexpr char kJobFacts[] = R"(
   select j.name, j.strict, j.job_limit, j.max_parallel, j.labels <@ $2::jsonb,
-    j.suspended_at is not null, coalesce(j.suspended_why, ''), j.gap_from, j.cursor,
+    j.suspended_at is not null, j.gap_from, j.cursor,
     (select count(*) from @.job_watermark r where r.job_name = j.name and r.status = 'RUNNING'),
     case when j.max_parallel is null then 0 else (select count(*) from @.job_watermark r
       where r.job_name = j.name and r.status = 'RUNNING' and r.backfill) end
@@ -112,6 +112,40 @@ constexpr char kRowFacts[] = R"(
   from json_to_recordset($1::json) as x(job text, period text)
   join @.job_watermark r on r.job_name = x.job and r.period = x.period
   join @.job j on j.name = r.job_name)";
+
+StartFacts ReadFacts(const Rows& rows, const Rows& clock, const Rows& jobs, const Rows& facts) {
+  StartFacts read;
+  read.now = clock.Time(0, 0);
+  read.frozen = clock.Bool(0, 1);
+  read.alive = clock.Int(0, 2);
+  for (int i = 0; i < rows.size(); ++i) {
+    StartFacts::Row row;
+    row.row = ReadRow(rows, i);
+    row.lock_key = rows.Text(i, kRowColumnCount);
+    read.rows[row.row.key] = std::move(row);
+  }
+  for (int i = 0; i < jobs.size(); ++i) {
+    StartFacts::Job& job = read.jobs[jobs.Text(i, 0)];
+    job.strict = jobs.Bool(i, 1);
+    if (!jobs.IsNull(i, 2)) job.limit = jobs.Int(i, 2);
+    if (!jobs.IsNull(i, 3)) job.max_parallel = jobs.Int(i, 3);
+    job.labels = jobs.Bool(i, 4);
+    job.suspended = jobs.Bool(i, 5);
+    if (!jobs.IsNull(i, 6)) job.gap_from = jobs.Time(i, 6);
+    job.cursor = jobs.Time(i, 7);
+    job.running = jobs.Int(i, 8);
+    job.backfills = jobs.Int(i, 9);
+  }
+  for (int i = 0; i < facts.size(); ++i) {
+    const auto row = read.rows.find({facts.Text(i, 0), facts.Text(i, 1)});
+    if (row == read.rows.end()) continue;
+    row->second.older = facts.IsNull(i, 2) ? facts.Text(i, 3) : facts.Text(i, 2);
+    row->second.after = facts.Text(i, 4);
+    row->second.holder = facts.Text(i, 5);
+    row->second.leftover = facts.Text(i, 6);
+  }
+  return read;
+}
 
 std::string GrantText() {
   // A claim's fence is taken while the row is locked, from the one source that only rises (I6).
@@ -266,7 +300,7 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
   const auto once = [&]() -> absl::StatusOr<StartAnswers> {
     ASSIGN_OR_RETURN(std::vector<Rows> rows, connection.Begin(look));
     rows.erase(rows.begin(), rows.end() - 4);
-    StartRules rules(request, rows[0], rows[1], rows[2], rows[3]);
+    StartRules rules(request, ReadFacts(rows[0], rows[1], rows[2], rows[3]));
     std::vector<Judged> judged = rules.Judge(keys, request.keys.size());
     if (absl::Status fault = Reach("start.before_commit"); !fault.ok()) {  // crash: still PLANNED
       connection.Rollback();

@@ -1,10 +1,10 @@
-#include "store/postgresql/start_rules.h"
+#include "store/start_rules.h"
 
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/time.h"
 
-namespace matins::postgresql {
+namespace matins {
 namespace {
 
 void Refuse(Judged& judged, StartResult result, std::string blocker, std::string waits_for = "") {
@@ -15,39 +15,6 @@ void Refuse(Judged& judged, StartResult result, std::string blocker, std::string
 }
 
 }  // namespace
-
-StartRules::StartRules(const StartRequest& request, const Rows& rows, const Rows& clock,
-                       const Rows& jobs, const Rows& facts)
-    : request_(request), now_(clock.Time(0, 0)), frozen_(clock.Bool(0, 1)) {
-  alive_ = clock.Int(0, 2);
-  for (int i = 0; i < rows.size(); ++i) {
-    RowFacts row;
-    row.row = ReadRow(rows, i);
-    row.lock_key = rows.Text(i, kRowColumnCount);
-    rows_[row.row.key] = std::move(row);
-  }
-  for (int i = 0; i < jobs.size(); ++i) {
-    JobFacts& job = jobs_[jobs.Text(i, 0)];
-    job.strict = jobs.Bool(i, 1);
-    if (!jobs.IsNull(i, 2)) job.limit = jobs.Int(i, 2);
-    if (!jobs.IsNull(i, 3)) job.max_parallel = jobs.Int(i, 3);
-    job.labels = jobs.Bool(i, 4);
-    job.suspended = jobs.Bool(i, 5);
-    job.suspended_why = jobs.Text(i, 6);
-    if (!jobs.IsNull(i, 7)) job.gap_from = jobs.Time(i, 7);
-    job.cursor = jobs.Time(i, 8);
-    job.running = jobs.Int(i, 9);
-    job.backfills = jobs.Int(i, 10);
-  }
-  for (int i = 0; i < facts.size(); ++i) {
-    const auto row = rows_.find({facts.Text(i, 0), facts.Text(i, 1)});
-    if (row == rows_.end()) continue;
-    row->second.older = facts.IsNull(i, 2) ? facts.Text(i, 3) : facts.Text(i, 2);
-    row->second.after = facts.Text(i, 4);
-    row->second.holder = facts.Text(i, 5);
-    row->second.leftover = facts.Text(i, 6);
-  }
-}
 
 std::vector<Judged> StartRules::Judge(const std::vector<PeriodKey>& keys, size_t named) {
   std::vector<Judged> judged;
@@ -68,21 +35,22 @@ bool StartRules::Ready(const RowFacts& facts, const JobFacts* job, Judged& judge
   StartAnswer& answer = judged.answer;
   if (row.status != PeriodStatus::kPlanned) {
     answer.blocker = row.node;
-  } else if (!row.held_by.empty() && row.held_by != request_.node.name && row.held_until > now_) {
+  } else if (!row.held_by.empty() && row.held_by != request_.node.name &&
+             row.held_until > facts_.now) {
     answer.blocker = row.held_by;
   } else if (job == nullptr) {
     answer.blocker = "its job is deleted";
   } else if (job->suspended) {
     Refuse(judged, StartResult::kSuspended, row.key.job);
-  } else if (row.not_before > now_) {
+  } else if (row.not_before > facts_.now) {
     answer.result = StartResult::kNotDue;
     answer.blocker = FormatInstant(row.not_before);
-  } else if (request_.not_after < now_) {
+  } else if (request_.not_after < facts_.now) {
     Refuse(judged, StartResult::kGap, "planning is behind");
-  } else if (row.start_by < now_ && row.attempts_total == 0) {
+  } else if (row.start_by < facts_.now && row.attempts_total == 0) {
     // What was tried is not judged missed again while its attempts last.
     Refuse(judged, StartResult::kMissed, FormatInstant(row.start_by));
-  } else if (row.wait_until > now_) {
+  } else if (row.wait_until > facts_.now) {
     Refuse(judged, StartResult::kOldLease, FormatInstant(row.wait_until));
     judged.look_at = row.wait_until;
   } else if (!job->labels) {
@@ -121,7 +89,7 @@ bool StartRules::Free(const RowFacts& facts, const JobFacts& job, Judged& judged
   } else if (facts.row.backfill && job.max_parallel && job.backfills >= *job.max_parallel) {
     Refuse(judged, StartResult::kFull, absl::StrCat("backfill.max_parallel ", *job.max_parallel),
            own);
-  } else if (request_.global_limit > 0 && alive_ >= request_.global_limit) {
+  } else if (request_.global_limit > 0 && facts_.alive >= request_.global_limit) {
     Refuse(judged, StartResult::kFull, absl::StrCat("limits.global ", request_.global_limit),
            "global");
   } else {
@@ -131,23 +99,23 @@ bool StartRules::Free(const RowFacts& facts, const JobFacts& job, Judged& judged
 }
 
 void StartRules::JudgeOne(Judged& judged) {
-  const auto found = rows_.find(judged.answer.key);
-  if (found == rows_.end()) return;  // kTaken: gone, or another has it locked
+  const auto found = facts_.rows.find(judged.answer.key);
+  if (found == facts_.rows.end()) return;  // kTaken: gone, or another has it locked
   const RowFacts& facts = found->second;
   judged.row = facts.row;
-  if (frozen_) {
+  if (facts_.frozen) {
     judged.answer.result = StartResult::kFrozen;
     judged.answer.blocker = "the clock stepped; `matins clock accept`";
     return;
   }
-  const auto job = jobs_.find(facts.row.key.job);
-  JobFacts* const j = job == jobs_.end() ? nullptr : &job->second;
+  const auto job = facts_.jobs.find(facts.row.key.job);
+  JobFacts* const j = job == facts_.jobs.end() ? nullptr : &job->second;
   if (!Ready(facts, j, judged) || !InOrder(facts, *j, judged) || !Free(facts, *j, judged)) return;
   judged.answer.result = StartResult::kStarted;
   ++j->running;
   j->backfills += facts.row.backfill ? 1 : 0;
-  ++alive_;
+  ++facts_.alive;
   if (!facts.lock_key.empty()) locks_taken_.insert(facts.lock_key);
 }
 
-}  // namespace matins::postgresql
+}  // namespace matins

@@ -1,0 +1,73 @@
+// START's judgement, from what was read under the locks: pure, in the order of the request.
+#ifndef MATINS_STORE_START_RULES_H_
+#define MATINS_STORE_START_RULES_H_
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/store.h"
+
+namespace matins {
+
+struct Judged {
+  StartAnswer answer;
+  std::optional<PeriodRow> row;
+  bool put_off = false;                       // looked at again later
+  absl::Time look_at = absl::InfinitePast();  // then; InfinitePast: after the request's put_off
+  std::string waits_for;  // or when this is freed: "job/NAME", "lock/KEY", "after/JOB", "global"
+};
+
+// What a store reads behind START's locks, the clock after the last of them.
+struct StartFacts {
+  struct Job {
+    bool strict = false, labels = false, suspended = false;  // labels: this node has them
+    std::optional<int64_t> limit, max_parallel;
+    std::optional<absl::Time> gap_from;
+    absl::Time cursor = absl::InfinitePast();
+    int64_t running = 0, backfills = 0;
+  };
+  struct Row {
+    PeriodRow row;
+    std::string lock_key;
+    // What stands in its way, empty where nothing does: an older period, a job of `after`, the
+    // lock's holder, the lock of a run whose lease outlives its row.
+    std::string older, after, holder, leftover;
+  };
+  absl::Time now;
+  bool frozen = false;
+  int64_t alive = 0;                // runs in the whole store, where there is a global limit
+  std::map<std::string, Job> jobs;  // those that are not deleted
+  std::map<PeriodKey, Row> rows;    // those that are there and that nobody else has locked
+};
+
+class StartRules {
+ public:
+  StartRules(const StartRequest& request, StartFacts facts)
+      : request_(request), facts_(std::move(facts)) {}
+  // The first `named` of the keys are all answered; of the rest no more are granted than were asked
+  // for, and those that were not reached have no answer.
+  std::vector<Judged> Judge(const std::vector<PeriodKey>& keys, size_t named);
+  absl::Time now() const { return facts_.now; }
+
+ private:
+  using RowFacts = StartFacts::Row;
+  using JobFacts = StartFacts::Job;
+
+  void JudgeOne(Judged& judged);
+  // Whether the row itself may start; else its refusal.
+  bool Ready(const RowFacts& facts, const JobFacts* job, Judged& judged) const;
+  bool InOrder(const RowFacts& facts, const JobFacts& job, Judged& judged) const;
+  bool Free(const RowFacts& facts, const JobFacts& job, Judged& judged) const;
+
+  const StartRequest& request_;
+  StartFacts facts_;
+  std::set<std::string> locks_taken_;  // by this call
+};
+
+}  // namespace matins
+
+#endif  // MATINS_STORE_START_RULES_H_
