@@ -36,6 +36,14 @@ def takes_connections(port):
         return s.connect_ex(('127.0.0.1', port)) == 0
 
 
+def ask_redis(port, *words):
+    with socket.create_connection(('127.0.0.1', port)) as s:
+        s.sendall(b'*%d\r\n' % len(words) + b''.join(b'$%d\r\n%s\r\n' % (len(w), w.encode()) for w in words))
+        f = s.makefile('rb')
+        line = f.readline()
+        return f.read(int(line[1:])).decode() if line[:1] == b'$' else line[1:].strip().decode()
+
+
 class Server:
     """A process with a folder; `stop` ends it by its pid."""
 
@@ -121,11 +129,7 @@ class Redis(Server):
         await_ready(process, 'Redis', lambda: takes_connections(port))
 
     def ask(self, *words):
-        with socket.create_connection(('127.0.0.1', self.port)) as s:
-            s.sendall(b'*%d\r\n' % len(words) + b''.join(b'$%d\r\n%s\r\n' % (len(w), w.encode()) for w in words))
-            f = s.makefile('rb')
-            line = f.readline()
-            return f.read(int(line[1:])).decode() if line[:1] == b'$' else line[1:].strip().decode()
+        return ask_redis(self.port, *words)
 
     def fresh(self):
         self.ask('FLUSHALL')
