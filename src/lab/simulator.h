@@ -29,6 +29,8 @@ class SimDatabase {
   virtual absl::Status InsertDoneRow(const PeriodKey& key) = 0;
   // As a person would: DELETE FROM job_watermark WHERE ..., past all verbs.
   virtual absl::Status DeleteRow(const PeriodKey& key) = 0;
+  // Where another store, asked the same beside it, answered otherwise. Each breaks the simulation.
+  virtual std::vector<std::string> Differences() { return {}; }
 };
 // `clock` is what the store's clock reads.
 using SimDatabaseMaker =

@@ -111,6 +111,7 @@ std::string Simulation::EffectLines() const {
 
 SimulationReport Simulation::Report() {
   SimulationReport report;
+  for (std::string& what : database_->Differences()) referee_.Broken("prediction", std::move(what));
   report.broken = referee_.broken();
   report.seen = referee_.seen();
   report.seen["turns"] = turns_;

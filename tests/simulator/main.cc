@@ -3,6 +3,7 @@
 //
 //   matins_simulator --seeds FROM..TO   runs them all; exits 1 when one broke a promise
 //   matins_simulator --seed N           one seed, told event by event
+//   --alone             over the SQLite store without a prediction of its answers by the model
 //   --model             over the model: it leaves no evidence
 //   --evidence FOLDER   keeps each seed's database and testimony there, for tools/checker
 //   --until-caught      ends well at the first seed that breaks a promise, and fails when none
@@ -20,6 +21,7 @@
 #include "lab/simulator.h"
 #include "simulator/model_simulation.h"
 #include "simulator/sqlite_simulation.h"
+#include "simulator/twin_simulation.h"
 
 namespace matins {
 namespace {
@@ -30,13 +32,14 @@ struct Options {
   bool story = false;
   bool until_caught = false;
   bool model = false;
+  bool alone = false;
   std::string evidence;
 };
 
 int Usage() {
   std::fprintf(stderr,
                "usage: matins_simulator [--seed N | --seeds FROM..TO] [--evidence FOLDER] "
-               "[--until-caught] [--model]\n");
+               "[--until-caught] [--alone | --model]\n");
   return 64;
 }
 
@@ -47,8 +50,8 @@ bool Parse(int argc, char** argv, Options& options) {
       options.until_caught = true;
       continue;
     }
-    if (flag == "--model") {
-      options.model = true;
+    if (flag == "--model" || flag == "--alone") {
+      (flag == "--model" ? options.model : options.alone) = true;
       continue;
     }
     if (++i == argc) return false;
@@ -73,6 +76,12 @@ bool Parse(int argc, char** argv, Options& options) {
   return options.evidence.empty() || !options.model;
 }
 
+SimDatabaseMaker Maker(const Options& options, const std::string& base) {
+  if (options.model) return Model();
+  SimDatabaseMaker sqlite = SqliteAt(base + ".db");
+  return options.alone ? sqlite : WithPrediction(std::move(sqlite), Model());
+}
+
 int Run(const Options& options) {
   const ScratchFolder scratch;
   const std::string folder = options.evidence.empty() ? scratch.path() : options.evidence;
@@ -83,7 +92,7 @@ int Run(const Options& options) {
     SimulationOptions simulation;
     simulation.seed = seed;
     simulation.story = options.story;
-    const auto report = Simulate(simulation, options.model ? Model() : SqliteAt(base + ".db"));
+    const auto report = Simulate(simulation, Maker(options, base));
     if (!report.ok()) {
       std::fprintf(stderr, "seed %lu: %s\n", seed, std::string(report.status().message()).c_str());
       return 70;

@@ -701,7 +701,12 @@ std::vector<int64_t> ModelStore::RunsToDrop(const std::string& name, const Model
 absl::StatusOr<int64_t> ModelStore::Purge(int limit) {
   absl::MutexLock lock(&s_.mutex);
   int64_t gone = 0;
+  const absl::Time now = s_.Now();
   for (auto& [name, job] : s_.jobs) MoveFloor(name, job);
+  std::erase_if(s_.locks, [&](const auto& lock) { return lock.second.until <= now; });
+  std::erase_if(s_.nodes, [&](const auto& node) {
+    return node.second.row.seen_at < now - absl::Hours(24 * 7);
+  });
   for (auto& [name, job] : s_.jobs) {
     std::vector<std::pair<absl::Time, PeriodKey>> settled;
     for (const auto& [key, row] : s_.rows) {

@@ -57,7 +57,7 @@ void State::EndAttempt(ModelRow& row, const Ending& ending) {
         break;
       case Outcome::Kind::kRetry:
         row.status = PeriodStatus::kPlanned;
-        row.not_before = Now() + ending.outcome.backoff;
+        row.not_before = FromMicros(ToMicros(Now() + ending.outcome.backoff));
         break;
       case Outcome::Kind::kHeld:
         row.held = true;

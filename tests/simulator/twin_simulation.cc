@@ -1,0 +1,270 @@
+#include "simulator/twin_simulation.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "simulator/answer_text.h"
+
+namespace matins {
+namespace {
+
+// One difference makes more: the first few say it all.
+constexpr size_t kMostDifferences = 3;
+
+class Predictions {
+ public:
+  explicit Predictions(std::function<absl::Time()> clock) : clock_(std::move(clock)) {}
+
+  template <typename Answer>
+  Answer Compare(absl::string_view verb, Answer asked, const Answer& predicted) {
+    if (differences_.size() >= kMostDifferences) return asked;
+    const std::string right = Text(predicted), given = Text(asked);
+    if (right != given) {
+      differences_.push_back(absl::StrCat(verb, " at ", FormatInstant(clock_()), " answered ",
+                                          given, "\nwhere the model says ", right));
+    }
+    return asked;
+  }
+  const std::vector<std::string>& differences() const { return differences_; }
+
+ private:
+  const std::function<absl::Time()> clock_;
+  std::vector<std::string> differences_;
+};
+
+// The store is asked first: it may stand at its lock for a while, and what others do meanwhile
+// comes before this call.
+template <typename Asked>
+class Twin : public Asked {
+ public:
+  Twin(std::unique_ptr<Asked> asked, std::unique_ptr<Asked> model, Predictions& predictions)
+      : asked_(std::move(asked)), model_(std::move(model)), predictions_(predictions) {}
+
+ protected:
+  template <typename Call>
+  auto Both(absl::string_view verb, Call call) {
+    auto answer = call(*asked_);
+    return predictions_.Compare(verb, std::move(answer), call(*model_));
+  }
+
+  const std::unique_ptr<Asked> asked_, model_;
+  Predictions& predictions_;
+};
+
+class TwinStore final : public Twin<Store> {
+ public:
+  using Twin::Twin;
+
+  absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) override {
+    return Both("ReadDue", [&](Store& store) { return store.ReadDue(request); });
+  }
+  absl::StatusOr<PlanAnswers> Plan(const PlanRequest& request) override {
+    return Both("Plan", [&](Store& store) { return store.Plan(request); });
+  }
+  absl::StatusOr<HoldAnswer> Hold(const HoldRequest& request) override {
+    return Both("Hold", [&](Store& store) { return store.Hold(request); });
+  }
+  absl::StatusOr<StartAnswers> Start(const StartRequest& request) override {
+    return Both("Start", [&](Store& store) { return store.Start(request); });
+  }
+  absl::StatusOr<std::vector<Ticket>> Replace(absl::Span<const PeriodKey> newcomers) override {
+    return Both("Replace", [&](Store& store) { return store.Replace(newcomers); });
+  }
+  absl::StatusOr<std::vector<ExtendAnswer>> Extend(
+      absl::Span<const ExtendRequest> requests) override {
+    return Both("Extend", [&](Store& store) { return store.Extend(requests); });
+  }
+  absl::StatusOr<std::vector<Refusal>> Checkpoint(
+      absl::Span<const CheckpointRequest> requests) override {
+    return Both("Checkpoint", [&](Store& store) { return store.Checkpoint(requests); });
+  }
+  absl::StatusOr<std::vector<Refusal>> Finish(absl::Span<const FinishRequest> requests) override {
+    return Both("Finish", [&](Store& store) { return store.Finish(requests); });
+  }
+  absl::StatusOr<std::vector<ResolveAnswer>> Resolve(
+      absl::Span<const FinishRequest> requests) override {
+    return Both("Resolve", [&](Store& store) { return store.Resolve(requests); });
+  }
+  // Leases that end at one instant may come in any order.
+  absl::StatusOr<std::vector<StaleRun>> ReadStale(int limit) override {
+    return Both("ReadStale", [&](Store& store) {
+      auto stale = store.ReadStale(limit);
+      if (stale.ok()) {
+        std::sort(stale->begin(), stale->end(), [](const StaleRun& a, const StaleRun& b) {
+          return std::tie(b.stale_for, a.row.key) < std::tie(a.stale_for, b.row.key);
+        });
+      }
+      return stale;
+    });
+  }
+  absl::StatusOr<std::vector<bool>> Reap(absl::Span<const ReapRequest> requests) override {
+    return Both("Reap", [&](Store& store) { return store.Reap(requests); });
+  }
+  absl::Status ReportDead(absl::Span<const Ticket> tickets) override {
+    return Both("ReportDead", [&](Store& store) { return store.ReportDead(tickets); });
+  }
+  absl::Status Unhold(const NodeId& node, absl::Span<const PeriodKey> keys) override {
+    return Both("Unhold", [&](Store& store) { return store.Unhold(node, keys); });
+  }
+  absl::StatusOr<TickAnswer> Tick(const TickRequest& request) override {
+    return Both("Tick", [&](Store& store) { return store.Tick(request); });
+  }
+  absl::Status Leave(const NodeId& node) override {
+    return Both("Leave", [&](Store& store) { return store.Leave(node); });
+  }
+  absl::StatusOr<int64_t> Purge(int limit) override {
+    return Both("Purge", [&](Store& store) { return store.Purge(limit); });
+  }
+  absl::Status PutOutput(const Ticket& ticket, absl::string_view head, absl::string_view tail,
+                         int64_t bytes) override {
+    return Both("PutOutput",
+                [&](Store& store) { return store.PutOutput(ticket, head, tail, bytes); });
+  }
+  void AwaitChange(absl::Duration at_most) override { asked_->AwaitChange(at_most); }
+  void Interrupt() override { asked_->Interrupt(); }
+};
+
+class TwinActs final : public Twin<ActStore> {
+ public:
+  using Twin::Twin;
+
+  absl::StatusOr<ApplyAnswer> Apply(const ApplyRequest& request) override {
+    return Both("Apply", [&](ActStore& store) { return store.Apply(request); });
+  }
+  absl::Status Suspend(absl::string_view job, const Act& act) override {
+    return Both("Suspend", [&](ActStore& store) { return store.Suspend(job, act); });
+  }
+  absl::Status Resume(absl::string_view job, const std::optional<PlanWrite>& skip,
+                      const Act& act) override {
+    return Both("Resume", [&](ActStore& store) { return store.Resume(job, skip, act); });
+  }
+  absl::Status Rename(absl::string_view from, absl::string_view to, const Act& act) override {
+    return Both("Rename", [&](ActStore& store) { return store.Rename(from, to, act); });
+  }
+  absl::Status Delete(absl::string_view job, bool force, const Act& act) override {
+    return Both("Delete", [&](ActStore& store) { return store.Delete(job, force, act); });
+  }
+  absl::Status Reopen(const PeriodKey& key, absl::string_view params, const Act& act) override {
+    return Both("Reopen", [&](ActStore& store) { return store.Reopen(key, params, act); });
+  }
+  absl::Status Skip(absl::Span<const PeriodKey> keys, const Act& act) override {
+    return Both("Skip", [&](ActStore& store) { return store.Skip(keys, act); });
+  }
+  absl::Status Cancel(int64_t fence, const Act& act) override {
+    return Both("Cancel", [&](ActStore& store) { return store.Cancel(fence, act); });
+  }
+  absl::Status TriggerNow(absl::string_view job, const Act& act) override {
+    return Both("TriggerNow", [&](ActStore& store) { return store.TriggerNow(job, act); });
+  }
+  absl::Status AcceptClock(const Act& act) override {
+    return Both("AcceptClock", [&](ActStore& store) { return store.AcceptClock(act); });
+  }
+  absl::StatusOr<int64_t> BumpEpoch(const Act& act) override {
+    return Both("BumpEpoch", [&](ActStore& store) { return store.BumpEpoch(act); });
+  }
+  absl::Status SetJournal(bool full) override {
+    return Both("SetJournal", [&](ActStore& store) { return store.SetJournal(full); });
+  }
+  absl::StatusOr<std::vector<JobRow>> ReadJobs(absl::string_view name) override {
+    return Both("ReadJobs", [&](ActStore& store) { return store.ReadJobs(name); });
+  }
+  absl::StatusOr<std::vector<PeriodRow>> ReadRows(const RowFilter& filter) override {
+    return Both("ReadRows", [&](ActStore& store) { return store.ReadRows(filter); });
+  }
+  absl::StatusOr<std::vector<SkipSpan>> ReadSpans(absl::string_view job) override {
+    return Both("ReadSpans", [&](ActStore& store) { return store.ReadSpans(job); });
+  }
+  absl::StatusOr<std::vector<RunRow>> ReadRuns(const RunFilter& filter) override {
+    return Both("ReadRuns", [&](ActStore& store) { return store.ReadRuns(filter); });
+  }
+  // What is for people alone.
+  absl::StatusOr<std::vector<EventRow>> ReadEvents(absl::string_view job, int limit) override {
+    return asked_->ReadEvents(job, limit);
+  }
+  absl::StatusOr<std::vector<NodeRow>> ReadNodes() override { return asked_->ReadNodes(); }
+  absl::StatusOr<OutputRow> ReadOutput(int64_t fence) override { return asked_->ReadOutput(fence); }
+  absl::StatusOr<StoreStatus> ReadStatus() override { return asked_->ReadStatus(); }
+};
+
+class TwinDatabase final : public Database {
+ public:
+  TwinDatabase(Database& asked, Database& model, Predictions& predictions)
+      : asked_(asked), model_(model), predictions_(predictions) {}
+
+  absl::Status Migrate() override {
+    RETURN_IF_ERROR(model_.Migrate());
+    return asked_.Migrate();
+  }
+  absl::StatusOr<std::unique_ptr<Store>> Open() override {
+    ASSIGN_OR_RETURN(std::unique_ptr<Store> asked, asked_.Open());
+    ASSIGN_OR_RETURN(std::unique_ptr<Store> model, model_.Open());
+    return std::make_unique<TwinStore>(std::move(asked), std::move(model), predictions_);
+  }
+  absl::StatusOr<std::unique_ptr<ActStore>> OpenActs() override {
+    ASSIGN_OR_RETURN(std::unique_ptr<ActStore> asked, asked_.OpenActs());
+    ASSIGN_OR_RETURN(std::unique_ptr<ActStore> model, model_.OpenActs());
+    return std::make_unique<TwinActs>(std::move(asked), std::move(model), predictions_);
+  }
+  absl::StatusOr<SchemaCheck> Check() override { return asked_.Check(); }
+  absl::Status Backup(const std::string& path) override { return asked_.Backup(path); }
+  absl::Status Restore(const std::string& path) override { return asked_.Restore(path); }
+  std::string Describe() const override { return asked_.Describe(); }
+
+ private:
+  Database& asked_;
+  Database& model_;
+  Predictions& predictions_;
+};
+
+class TwinSimulation final : public SimDatabase {
+ public:
+  TwinSimulation(std::unique_ptr<SimDatabase> asked, std::unique_ptr<SimDatabase> model,
+                 std::function<absl::Time()> clock)
+      : asked_(std::move(asked)), model_(std::move(model)), predictions_(std::move(clock)) {}
+
+  Database& database() override { return twin_; }
+  absl::Status InsertDoneRow(const PeriodKey& key) override {
+    const absl::Status predicted = model_->InsertDoneRow(key);
+    const absl::Status status = asked_->InsertDoneRow(key);
+    (void)predictions_.Compare("a row of another program", status.ok(), predicted.ok());
+    return status;
+  }
+  absl::Status DeleteRow(const PeriodKey& key) override {
+    RETURN_IF_ERROR(model_->DeleteRow(key));
+    return asked_->DeleteRow(key);
+  }
+  // All that is there at the end counts too.
+  std::vector<std::string> Differences() override {
+    const auto acts = twin_.OpenActs();
+    if (!acts.ok()) return {std::string(acts.status().message())};
+    RowFilter rows;
+    rows.limit = 1'000'000;
+    RunFilter runs;
+    runs.limit = rows.limit;
+    (void)(*acts)->ReadRows(rows);
+    (void)(*acts)->ReadRuns(runs);
+    (void)(*acts)->ReadJobs("");
+    return predictions_.differences();
+  }
+
+ private:
+  const std::unique_ptr<SimDatabase> asked_, model_;
+  Predictions predictions_;
+  TwinDatabase twin_{asked_->database(), model_->database(), predictions_};
+};
+
+}  // namespace
+
+SimDatabaseMaker WithPrediction(SimDatabaseMaker asked, SimDatabaseMaker model) {
+  return [asked = std::move(asked), model = std::move(model)](
+             std::function<absl::Time()> clock) -> absl::StatusOr<std::unique_ptr<SimDatabase>> {
+    ASSIGN_OR_RETURN(std::unique_ptr<SimDatabase> first, asked(clock));
+    ASSIGN_OR_RETURN(std::unique_ptr<SimDatabase> second, model(clock));
+    return std::make_unique<TwinSimulation>(std::move(first), std::move(second), std::move(clock));
+  };
+}
+
+}  // namespace matins
