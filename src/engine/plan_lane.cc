@@ -27,6 +27,7 @@ absl::StatusOr<absl::Duration> PlanLane::Turn() {
   // A plan's next look stands `ahead` before the fire already.
   request.ahead = absl::ZeroDuration();
   request.limit = kJobsATurn;
+  request.by_node = true;
   request.jobs.assign(asked_.begin(), asked_.end());
   ASSIGN_OR_RETURN(const DueJobs due, store().ReadDue(request));
   const absl::Duration received = node_.clock.BootNow();

@@ -15,9 +15,17 @@ absl::StatusOr<absl::Duration> TickLane::Turn() {
   TickRequest request;
   request.node = node_.options.id;
   request.boot = now;
+  request.asking = asking_since_ ? now - *asking_since_ : absl::ZeroDuration();
   request.wall = node_.clock.WallNow();
   request.clock_settle_us = absl::ToInt64Microseconds(node_.options.clock_settle);
-  ASSIGN_OR_RETURN(const TickAnswer answer, store().Tick(request));
+  absl::StatusOr<TickAnswer> answered = store().Tick(request);
+  if (!answered.ok()) {
+    // Whoever else could judge the clock is cut off too, perhaps.
+    asking_since_.reset();
+    return answered.status();
+  }
+  const TickAnswer& answer = *answered;
+  if (!asking_since_) asking_since_ = now;
   Note(answer);
   if (now >= next_purge_ && !answer.frozen) {
     ASSIGN_OR_RETURN(const int64_t gone, store().Purge(kPurgedACall));
@@ -28,11 +36,12 @@ absl::StatusOr<absl::Duration> TickLane::Turn() {
 }
 
 void TickLane::Note(const TickAnswer& answer) {
-  node_.frozen = answer.frozen;
+  // The other lanes may have met a jump that this tick has judged to be none.
+  const bool rested = node_.frozen.exchange(answer.frozen);
   if (answer.frozen && !frozen_) node_.Alarm(event::kClockFrozen, {}, 0, answer.frozen_why);
   if (!answer.frozen && frozen_) node_.Say(event::kClockThawed);
   if (answer.returned) node_.Say(event::kReturned);
-  if (answer.returned || (frozen_ && !answer.frozen)) {
+  if (answer.returned || (rested && !answer.frozen)) {
     node_.freed = true;
     node_.Ring(LaneKind::kPlan);
     node_.Ring(LaneKind::kStart);

@@ -3,13 +3,14 @@
 #define MATINS_ENGINE_TICK_LANE_H_
 
 #include <memory>
+#include <optional>
 
 #include "engine/lane.h"
 
 namespace matins {
 
-// While the store says that its clock stepped, planning, starting and reaping rest (I8); the first
-// tick after that wakes them.
+// While the store says that its clock stepped, or has jumped and no tick has judged that yet,
+// planning, starting and reaping rest (I8); the first tick after that wakes them.
 class TickLane final : public Lane {
  public:
   TickLane(EngineNode& node, std::unique_ptr<Store> store)
@@ -20,7 +21,8 @@ class TickLane final : public Lane {
   void Note(const TickAnswer& answer);
 
   absl::Duration next_purge_ = absl::ZeroDuration();
-  bool frozen_ = false;
+  std::optional<absl::Duration> asking_since_;  // by the boot clock: answered since then
+  bool frozen_ = false;                         // as the last tick said
 };
 
 }  // namespace matins

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/time.h"
 
 namespace matins {
 
@@ -28,6 +29,17 @@ absl::string_view RunWord(const Outcome& outcome) {
       return "RETURNED";
   }
   return "FAILED";
+}
+
+bool IsUnjudged(absl::Time raw, absl::Time mark) {
+  return mark != absl::InfinitePast() && raw - mark > kStepForward;
+}
+
+std::string WaitsForWitness(absl::Time raw, absl::Time mark) {
+  return absl::StrCat(
+      "the store's clock is ", absl::FormatDuration(absl::Trunc(raw - mark, absl::Seconds(1))),
+      " ahead of where a node saw it last, at ", FormatInstant(mark),
+      "; waiting for that node's word for up to ", absl::FormatDuration(kWitnessWait));
 }
 
 int64_t NextEpoch(int64_t stored, absl::Time now) {

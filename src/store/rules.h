@@ -24,6 +24,8 @@ inline constexpr absl::Duration kNodeGone = absl::Seconds(30);
 // explains (I8).
 inline constexpr absl::Duration kStepBack = absl::Seconds(2);
 inline constexpr absl::Duration kStepForward = absl::Hours(1);
+// How long a node that cannot judge a jump forward, because it is new, waits for one that can.
+inline constexpr absl::Duration kWitnessWait = absl::Seconds(10);
 // A trigger by return of the store backs off from the first to the second, so that a crash loop is
 // no retry storm; it starts afresh after an hour without one.
 inline constexpr absl::Duration kReturnWaitMin = absl::Seconds(30);
@@ -33,6 +35,15 @@ inline constexpr absl::Duration kReturnCalm = absl::Hours(1);
 inline constexpr size_t kCheckpointBytes = 64 * 1024;
 // The epoch stands above this many bits of a fence.
 inline constexpr int kEpochShift = 40;
+
+// Whether the clock has jumped forward, beyond its high-water mark, by more than a tick would pass
+// over. Until a tick has said what it was, nodes treat the clock as frozen; people, who may come
+// when no node has been alive for days, do not (I8).
+bool IsUnjudged(absl::Time raw, absl::Time mark);
+
+// What a new node's tick says of such a jump while another, that was there before it, may yet judge
+// it.
+std::string WaitsForWitness(absl::Time raw, absl::Time mark);
 
 // job_run's status for an attempt that its node ended: "DONE", "RETRY", "FAILED", "CANCELLED" (by
 // reason), "RETURNED", "LOST".

@@ -21,7 +21,7 @@ std::vector<Judged> StartRules::Judge(const std::vector<PeriodKey>& keys, size_t
   std::set<PeriodKey> seen;
   int extra = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
-    if (i >= named && extra >= request_.also_due) break;
+    if (i >= named && (facts_.frozen || extra >= request_.also_due)) break;
     Judged& one = judged.emplace_back();
     one.answer.key = keys[i];
     if (seen.insert(keys[i]).second) JudgeOne(one);
@@ -99,15 +99,15 @@ bool StartRules::Free(const RowFacts& facts, const JobFacts& job, Judged& judged
 }
 
 void StartRules::JudgeOne(Judged& judged) {
-  const auto found = facts_.rows.find(judged.answer.key);
-  if (found == facts_.rows.end()) return;  // kTaken: gone, or another has it locked
-  const RowFacts& facts = found->second;
-  judged.row = facts.row;
   if (facts_.frozen) {
     judged.answer.result = StartResult::kFrozen;
     judged.answer.blocker = "the clock stepped; `matins clock accept`";
     return;
   }
+  const auto found = facts_.rows.find(judged.answer.key);
+  if (found == facts_.rows.end()) return;  // kTaken: gone, or another has it locked
+  const RowFacts& facts = found->second;
+  judged.row = facts.row;
   const auto job = facts_.jobs.find(facts.row.key.job);
   JobFacts* const j = job == facts_.jobs.end() ? nullptr : &job->second;
   if (!Ready(facts, j, judged) || !InOrder(facts, *j, judged) || !Free(facts, *j, judged)) return;

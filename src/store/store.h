@@ -54,6 +54,7 @@ struct ReadDueRequest {
   absl::Duration ahead = absl::Seconds(5);  // jobs whose next look is due by now + ahead
   int limit = 500;
   std::vector<std::string> jobs;  // not empty: these, due or not
+  bool by_node = false;  // to a node a jump forward that no tick has judged yet is frozen too (I8)
 };
 
 struct DueJobs {
@@ -109,9 +110,9 @@ struct StartRequest {
   std::vector<PeriodKey> keys;  // held by this node, or free: any PLANNED row may be named
   int also_due = 0;             // and up to so many more rows that are due and held by nobody
   int global_limit = 0;         // runs alive in the store at a time; 0: none
-  // Grants nothing after this instant of the store's clock (kGap): the node's planning has looked at
-  // what is owed shortly before it, and what fell due since may leave no room for an older period
-  // (I14, I17).
+  // Grants nothing after this instant of the store's clock (kGap): the node's planning has looked
+  // at what is owed shortly before it, and what fell due since may leave no room for an older
+  // period (I14, I17).
   absl::Time not_after = absl::InfiniteFuture();
   absl::Duration put_off = absl::Seconds(
       5);  // refused rows are looked at again after this, or when something frees them
@@ -213,6 +214,7 @@ struct ReapRequest {
 struct TickRequest {
   NodeId node;
   absl::Duration boot;                    // the node's CLOCK_BOOTTIME now
+  absl::Duration asking;                  // by that clock, since its first tick that was answered
   absl::Time wall;                        // shown as offset, decides nothing (I23)
   int64_t clock_settle_us = 300'000'000;  // 5 min
 };
@@ -260,7 +262,9 @@ class Store {
   // Rows that this node holds and will not start.
   virtual absl::Status Unhold(const NodeId& node, absl::Span<const PeriodKey> keys) = 0;
   // The node's sign of life; advances the clock's high-water mark, notices steps, and settles or
-  // freezes (I8).
+  // freezes (I8). A jump forward of more than an hour is judged by a node that ticked before it;
+  // one that has not, while another that has not left was there at the mark, leaves mark and clock
+  // alone and answers frozen, until that one has judged or kWitnessWait has passed.
   virtual absl::StatusOr<TickAnswer> Tick(const TickRequest& request) = 0;
   // The node has stopped in order.
   virtual absl::Status Leave(const NodeId& node) = 0;

@@ -12,11 +12,13 @@ using ::testing::HasSubstr;
 class Clock : public Conformance {
  protected:
   // `boot` goes with the store's clock unless it is said otherwise.
-  TickAnswer TickAt(double seconds, double boot, const std::string& node = "n1") {
+  TickAnswer TickAt(double seconds, double boot, const std::string& node = "n1",
+                    double asking = 0) {
     world().SetClock(At(seconds));
     TickRequest request;
     request.node.name = node;
     request.boot = absl::Seconds(1000 + boot);
+    request.asking = absl::Seconds(asking);
     request.wall = At(seconds + 7);
     auto answer = store().Tick(request);
     EXPECT_TRUE(answer.ok()) << answer.status();
@@ -102,9 +104,102 @@ TEST_F(Clock, AStepForwardIsOneOnlyWhereTheBootClockDoesNotExplainIt) {
   EXPECT_TRUE(TickAt(60'000, 50'002).frozen);
 }
 
+TEST_F(Clock, TheTimeThatANodeWasStoppedExplainsNoStepAfterIt) {
+  TickAt(0);
+  TickAt(0, 0, "n2");
+  EXPECT_FALSE(TickAt(7'200, 7'200, "n2").frozen);
+  EXPECT_TRUE(TickAt(16'200, 7'201).frozen) << "n1 was stopped meanwhile; it sees 9000 s too many";
+}
+
 TEST_F(Clock, ANewNodeAfterALongNightIsNoStep) {
   TickAt(0);
-  EXPECT_FALSE(TickAt(90'000, 5, "n2").frozen);
+  ASSERT_OK(store().Leave({"n1", {}}));
+  const TickAnswer answer = TickAt(90'000, 5, "n2");
+  EXPECT_FALSE(answer.frozen);
+  EXPECT_TRUE(answer.returned);
+}
+
+TEST_F(Clock, AJumpForwardIsFrozenToNodesUntilATickHasJudgedIt) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(PlanDays(store(), job, {0, 1}).status());
+  TickAt(0);
+  ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf("a", 0)));
+  world().SetClock(At(90'000));
+  ASSERT_OK_AND_ASSIGN(const std::vector<StaleRun> stale, store().ReadStale(10));
+  EXPECT_TRUE(stale.empty()) << "its lease lives, by the right clock";
+  ASSERT_OK_AND_ASSIGN(const bool reaped, ReapOne(store(), TicketOf(claim)));
+  EXPECT_FALSE(reaped);
+  ASSERT_OK_AND_ASSIGN(const StartAnswer start, StartOne(store(), KeyOf("a", 1)));
+  EXPECT_EQ(start.result, StartResult::kFrozen);
+  HoldRequest hold;
+  hold.node.name = "n1";
+  ASSERT_OK_AND_ASSIGN(const HoldAnswer held, store().Hold(hold));
+  EXPECT_TRUE(held.rows.empty());
+  ReadDueRequest look;
+  look.by_node = true;
+  ASSERT_OK_AND_ASSIGN(const DueJobs due, store().ReadDue(look));
+  EXPECT_TRUE(due.frozen);
+  ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "a"));
+  PlanRequest plan;
+  plan.hold_by.name = "n1";
+  plan.writes.emplace_back().job = "a";
+  plan.writes[0].expected_revision = state.revision;
+  ASSERT_OK_AND_ASSIGN(const PlanAnswers answers, store().Plan(plan));
+  EXPECT_FALSE(answers.jobs[0].written);
+  EXPECT_TRUE(TickAt(90'000, 1).frozen) << "a step: the boot clock moved by a second";
+  ASSERT_OK_AND_ASSIGN(const PeriodRow row, RowOf(acts(), KeyOf("a", 0)));
+  EXPECT_EQ(StateText(row), "RUNNING");
+}
+
+TEST_F(Clock, AJumpThatTheBootClockExplainsIsOverWithTheNextTick) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(PlanDays(store(), job, {0}).status());
+  TickAt(0);
+  world().SetClock(At(90'000));  // the machine slept
+  ASSERT_OK_AND_ASSIGN(const StartAnswer start, StartOne(store(), KeyOf("a", 0)));
+  EXPECT_EQ(start.result, StartResult::kFrozen);
+  EXPECT_FALSE(TickAt(90'000).frozen);
+  ASSERT_OK(Claimed(store(), KeyOf("a", 0)).status());
+}
+
+TEST_F(Clock, APersonMayComeWhenNoNodeWasAliveForDays) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  TickAt(0);
+  world().SetClock(At(900'000));
+  ASSERT_OK_AND_ASSIGN(const DueJobs due, store().ReadDue({}));
+  EXPECT_FALSE(due.frozen);
+  ASSERT_OK_AND_ASSIGN(const bool written, PlanDays(store(), job, {0}));
+  EXPECT_TRUE(written);
+  ASSERT_OK_AND_ASSIGN(const StoreStatus status, acts().ReadStatus());
+  EXPECT_FALSE(status.frozen);
+}
+
+TEST_F(Clock, ANewNodeLeavesAJumpToOneThatWasThereBefore) {
+  TickAt(0);
+  const TickAnswer newcomer = TickAt(90'000, 1, "n2");
+  EXPECT_TRUE(newcomer.frozen);
+  EXPECT_THAT(newcomer.frozen_why, HasSubstr("waiting"));
+  EXPECT_FALSE(newcomer.returned);
+  ReadDueRequest look;
+  look.by_node = true;
+  ASSERT_OK_AND_ASSIGN(const DueJobs due, store().ReadDue(look));
+  EXPECT_TRUE(due.frozen) << "the mark stands where it was";
+  const TickAnswer witness = TickAt(90'001, 2);
+  EXPECT_TRUE(witness.frozen);
+  EXPECT_THAT(witness.frozen_why, HasSubstr("forward"));
+}
+
+TEST_F(Clock, ANewNodeWaitsForOneThatDiedOnlySoLong) {
+  TickAt(0);
+  EXPECT_TRUE(TickAt(90'000, 1, "n2").frozen);
+  EXPECT_TRUE(TickAt(90'009, 10, "n2", 9).frozen);
+  const TickAnswer answer = TickAt(90'010, 11, "n2", 10);
+  EXPECT_FALSE(answer.frozen);
+  EXPECT_TRUE(answer.returned);
+  EXPECT_FALSE(TickAt(90'011, 12, "n3").frozen);
 }
 
 TEST_F(Clock, TheFirstNodeBackIsATriggerAndTheSecondIsNone) {

@@ -277,8 +277,9 @@ class Script {
 
   absl::StatusOr<std::string> Reading(Side& side) {
     ReadDueRequest request;
+    request.by_node = Flip(9);
     ASSIGN_OR_RETURN(const DueJobs due, side.store->ReadDue(request));
-    std::string text = absl::StrCat("due ", TimeText(due.next_look));
+    std::string text = absl::StrCat("due ", due.frozen, TimeText(due.next_look));
     for (const JobState& job : due.jobs) {
       absl::StrAppend(&text, " ", job.job, " r", job.revision, " rows", job.rows.size(), " gap ",
                       job.gap_from ? TimeText(*job.gap_from) : "none", " p",

@@ -236,7 +236,7 @@ class ModelActs final : public ActStore {
   absl::Status AcceptClock(const Act& act) override {
     absl::MutexLock lock(&s_.mutex);
     ++s_.changes;
-    if (s_.Frozen()) s_.SettleClock(act);
+    if (s_.FrozenToNodes()) s_.SettleClock(act);
     return absl::OkStatus();
   }
 

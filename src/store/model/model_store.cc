@@ -36,7 +36,7 @@ class ModelStore final : public Store {
     absl::MutexLock lock(&s_.mutex);
     DueJobs due;
     due.now = s_.Now();
-    due.frozen = s_.Frozen();
+    due.frozen = request.by_node ? s_.FrozenToNodes() : s_.Frozen();
     std::vector<std::string> names;
     if (request.jobs.empty()) {
       std::vector<std::pair<absl::Time, std::string>> ready;
@@ -68,10 +68,11 @@ class ModelStore final : public Store {
     answers.now = s_.Now();
     int room = request.hold_at_most;
     const NodeId* hold_by = request.hold_by.name.empty() ? nullptr : &request.hold_by;
+    const bool frozen = hold_by != nullptr ? s_.FrozenToNodes() : s_.Frozen();
     for (const PlanWrite& write : request.writes) {
       PlanAnswer answer;
       answer.written =
-          !s_.Frozen() && s_.WritePlan(write, hold_by, request.hold_ahead, &room, &answer.held);
+          !frozen && s_.WritePlan(write, hold_by, request.hold_ahead, &room, &answer.held);
       answers.jobs.push_back(std::move(answer));
     }
     return answers;
@@ -82,7 +83,7 @@ class ModelStore final : public Store {
     HoldAnswer answer;
     answer.now = s_.Now();
     const absl::Time until = answer.now + request.ahead;
-    if (!s_.Frozen()) {
+    if (!s_.FrozenToNodes()) {
       for (ModelRow* row : Waiting(request.node, until)) {
         if (static_cast<int>(answer.rows.size()) >= request.limit) break;
         row->held_by = request.node.name;
@@ -112,7 +113,7 @@ class ModelStore final : public Store {
       answers.rows.push_back(std::move(answer));
     };
     for (const PeriodKey& key : request.keys) start(key);
-    if (request.also_due <= 0 || s_.Frozen()) return answers;
+    if (request.also_due <= 0 || s_.FrozenToNodes()) return answers;
     std::vector<PeriodKey> more;
     for (const ModelRow* row : Waiting(request.node, answers.now)) {
       if (std::find(request.keys.begin(), request.keys.end(), row->key) == request.keys.end()) {
@@ -133,7 +134,7 @@ class ModelStore final : public Store {
     absl::MutexLock lock(&s_.mutex);
     ++s_.changes;
     std::vector<Ticket> burnt;
-    if (s_.Frozen()) return burnt;
+    if (s_.FrozenToNodes()) return burnt;
     for (const PeriodKey& key : newcomers) {
       const ModelRow* row = s_.FindRow(key);
       const ModelJob* job = s_.FindJob(key.job);
@@ -256,7 +257,7 @@ class ModelStore final : public Store {
   absl::StatusOr<std::vector<StaleRun>> ReadStale(int limit) override {
     absl::MutexLock lock(&s_.mutex);
     std::vector<StaleRun> stale;
-    if (s_.Frozen()) return stale;
+    if (s_.FrozenToNodes()) return stale;
     for (const auto& [key, row] : s_.rows) {
       if (row.status == PeriodStatus::kRunning && row.lease_until <= s_.Now()) {
         stale.push_back({row, s_.Now() - row.lease_until, false});
@@ -275,8 +276,8 @@ class ModelStore final : public Store {
     std::vector<bool> answers;
     for (const ReapRequest& request : requests) {
       ModelRow* row = s_.FindRow(request.ticket.key);
-      const bool taken = !s_.Frozen() && row != nullptr && s_.OwnedBy(*row, request.ticket) &&
-                         row->lease_until <= s_.Now();
+      const bool taken = !s_.FrozenToNodes() && row != nullptr &&
+                         s_.OwnedBy(*row, request.ticket) && row->lease_until <= s_.Now();
       if (taken) {
         Ending ending;
         ending.outcome.kind = request.to;
@@ -411,7 +412,7 @@ class ModelStore final : public Store {
 
   StartResult Judge(const StartRequest& request, const ModelRow* row, std::string* blocker) {
     const absl::Time now = s_.Now();
-    if (s_.Frozen()) return StartResult::kFrozen;
+    if (s_.FrozenToNodes()) return StartResult::kFrozen;
     if (row == nullptr || row->status != PeriodStatus::kPlanned) return StartResult::kTaken;
     if (!row->held_by.empty() && row->held_by != request.node.name && row->held_until > now) {
       return StartResult::kTaken;
@@ -542,6 +543,12 @@ class ModelStore final : public Store {
     return job != nullptr && job->job.commit == CommitBy::kJob ? "done" : why;
   }
 
+  bool HasWitness() const {
+    return std::any_of(s_.nodes.begin(), s_.nodes.end(), [this](const auto& node) {
+      return !node.second.row.left && node.second.row.seen_at > s_.mark - kNodeGone;
+    });
+  }
+
   static bool DoneBy(const ModelRow& row, const Ticket& ticket) {
     return row.status == PeriodStatus::kDone && row.generation == ticket.generation &&
            row.fence == ticket.fence && row.nonce == ticket.nonce;
@@ -608,12 +615,21 @@ absl::StatusOr<TickAnswer> ModelStore::Tick(const TickRequest& request) {
     }
   } else if (forward < -kStepBack ||
              (known != s_.nodes.end() && forward > kStepForward &&
-              forward - (request.boot - known->second.boot) > kStepForward)) {
+              (raw - known->second.row.seen_at) - (request.boot - known->second.boot) >
+                  kStepForward)) {
     s_.frozen = true;
     s_.frozen_why = absl::StrCat("the store's clock went ",
                                  forward < absl::ZeroDuration() ? "back" : "forward");
     s_.raw_seen = s_.steady_from = raw;
     s_.AddEvent({.kind = "clock", .who = "policy", .why = s_.frozen_why});
+  } else if (known == s_.nodes.end() && IsUnjudged(raw, s_.mark) && request.asking < kWitnessWait &&
+             HasWitness()) {
+    TickAnswer answer;
+    answer.now = s_.Now();
+    answer.epoch = s_.epoch;
+    answer.frozen = true;
+    answer.frozen_why = WaitsForWitness(raw, s_.mark);
+    return answer;
   } else {
     s_.mark = std::max(s_.mark, raw);
   }

@@ -14,6 +14,8 @@ absl::Time State::Raw() const { return FromMicros(ToMicros(clock ? clock() : abs
 
 bool State::Frozen() const { return frozen || (mark != kPast && Raw() < mark - kStepBack); }
 
+bool State::FrozenToNodes() const { return Frozen() || IsUnjudged(Raw(), mark); }
+
 int64_t State::NextFence() { return (epoch << kEpochShift) | ++fences; }
 
 ModelJob* State::FindJob(absl::string_view name) {

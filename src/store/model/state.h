@@ -94,6 +94,7 @@ struct State {
   absl::Time Raw() const;  // whole microseconds
   absl::Time Now() const { return std::max(Raw(), mark); }
   bool Frozen() const;
+  bool FrozenToNodes() const;
   int64_t NextFence();
   ModelJob* FindJob(absl::string_view name);  // nullptr: none, or deleted
   ModelRow* FindRow(const PeriodKey& key);

@@ -88,7 +88,11 @@ constexpr char kClockFacts[] = R"(
     (select value::bigint from m where key = 'return_last'),
     (select value::bigint from m where key = 'return_wait'),
     (select value::bigint from m where key = 'return_due'),
-    (select boot from @.job_node where name = $1))";
+    (select boot from @.job_node where name = $1),
+    (select seen_at from @.job_node where name = $1),
+    exists (select from @.job_node n, m where m.key = 'clock_hwm' and not n."left" and
+      n.seen_at > timestamptz 'epoch' + m.value::bigint * interval '1 microsecond' -
+        $2::interval))";
 
 constexpr char kLiveNodes[] =
     "select count(*), count(*) filter (where name <> $1) from @.job_node where not \"left\" and "
@@ -99,7 +103,9 @@ struct Mark {
   absl::Duration return_wait;
   std::string frozen_why;
   int64_t epoch = 0;
-  std::optional<absl::Duration> boot;  // this node's at its last tick
+  std::optional<absl::Duration> boot;  // this node's at its last tick, at `seen`
+  absl::Time seen;
+  bool witness = false;  // a node was there when the mark was set
 };
 
 Mark ReadMark(const Rows& r) {
@@ -118,6 +124,8 @@ Mark ReadMark(const Rows& r) {
   m.return_wait = absl::Microseconds(r.Int(0, 8));
   m.return_due = micros(9);
   if (!r.IsNull(0, 10)) m.boot = absl::Microseconds(r.Int(0, 10));
+  m.seen = r.Time(0, 11);
+  m.witness = r.Bool(0, 12);
   return m;
 }
 
@@ -129,8 +137,8 @@ std::string StepOf(const Mark& m, absl::Duration boot) {
     return absl::StrCat("the store's clock went back by ", SecondsText(m.hwm - m.raw), " at ",
                         FormatInstant(m.hwm));
   }
-  if (!m.boot || m.raw - m.hwm <= kStepForward) return "";
-  const absl::Duration unexplained = (m.raw - m.hwm) - (boot - *m.boot);
+  if (!m.boot || !IsUnjudged(m.raw, m.hwm)) return "";
+  const absl::Duration unexplained = (m.raw - m.seen) - (boot - *m.boot);
   if (unexplained <= kStepForward) return "";
   return absl::StrCat("the store's clock went forward by ", SecondsText(unexplained), " at ",
                       FormatInstant(m.hwm));
@@ -142,6 +150,12 @@ Statement SetMeta(const Session& session, absl::string_view key, absl::string_vi
 }
 
 std::string MicrosText(absl::Time t) { return absl::StrCat(ToMicros(t)); }
+
+// A new node leaves a jump forward to one that was there before it, for a while.
+bool MustWait(const TickRequest& request, const Mark& m) {
+  return m.frozen_why.empty() && !m.boot && m.witness && IsUnjudged(m.raw, m.hwm) &&
+         request.asking < kWitnessWait;
+}
 
 // Freezes at a step; while frozen, counts the steady time, and settles at its end.
 void JudgeClock(const Session& session, const TickRequest& request, Mark& m,
@@ -208,14 +222,23 @@ absl::StatusOr<TickAnswer> PostgresStore::Tick(const TickRequest& request) {
   const std::string name = UsableText(request.node.name);
   const auto once = [&]() -> absl::StatusOr<TickAnswer> {
     ASSIGN_OR_RETURN(const std::vector<Rows> rows,
-                     connection.Begin({session_.Of(kLockClock), session_.Of(kClockFacts, {name})}));
+                     connection.Begin({session_.Of(kLockClock),
+                                       session_.Of(kClockFacts, {name, IntervalText(kNodeGone)})}));
     Mark mark = ReadMark(rows[1]);
+    TickAnswer answer;
+    answer.epoch = mark.epoch;
+    if (MustWait(request, mark)) {
+      connection.Rollback();
+      answer.now = mark.now;
+      answer.frozen = true;
+      answer.frozen_why = WaitsForWitness(mark.raw, mark.hwm);
+      return answer;
+    }
     std::vector<Statement> writes;
     JudgeClock(session_, request, mark, writes);
     ASSIGN_OR_RETURN(
         const std::vector<Rows> nodes,
         connection.More({session_.Of(kLiveNodes, {name, TimeParam(mark.now - kNodeGone)})}));
-    TickAnswer answer;
     if (mark.frozen_why.empty()) {
       answer.returned = JudgeReturn(session_, request, mark, nodes[0].Int(0, 0) == 0, writes);
     }
@@ -236,7 +259,6 @@ absl::StatusOr<TickAnswer> PostgresStore::Tick(const TickRequest& request) {
     answer.now = mark.now;
     answer.frozen = !mark.frozen_why.empty();
     answer.frozen_why = mark.frozen_why;
-    answer.epoch = mark.epoch;
     answer.live_nodes = static_cast<int>(nodes[0].Int(0, 1)) + 1;
     return answer;
   };

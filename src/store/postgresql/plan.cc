@@ -75,9 +75,8 @@ absl::StatusOr<DueJobs> PostgresStore::ReadDue(const ReadDueRequest& request) {
           : session_.Of(kNamedJobs, {JsonStrings(request.jobs)});
   ASSIGN_OR_RETURN(
       const std::vector<Rows> first,
-      connection.BeginSnapshot({session_.Of("select @NOW, exists (select from @.matins_meta where "
-                                            "key = 'clock_frozen_why' and value <> '')"),
-                                jobs}));
+      connection.BeginSnapshot(
+          {session_.Of(request.by_node ? "select @NOW, @FROZEN" : "select @NOW, @STEPPED"), jobs}));
   due.now = first[0].Time(0, 0);
   due.frozen = first[0].Bool(0, 1);
   std::map<std::string, size_t> index;
@@ -128,7 +127,8 @@ namespace {
 constexpr char kLockJobs[] = R"(
   select j.name, j.labels <@ $2::jsonb and j.suspended_at is null from json_to_recordset($1::json) as x(job text, rev bigint)
   join @.job j on j.name = x.job where not j.deleted and j.revision = x.rev
-    and not @FROZEN order by j.name for no key update of j skip locked)";
+    and not case when $3::boolean then @FROZEN else @STEPPED end
+  order by j.name for no key update of j skip locked)";
 
 constexpr char kExisting[] = R"(
   select r.job_name, r.period from json_to_recordset($1::json) as x(job text, period text)
@@ -249,7 +249,8 @@ std::vector<Statement> LockForPlan(const Session& session, const PlanRequest& re
     jobs.Row().Add("job", write.job).AddInt("rev", write.expected_revision);
     for (const Intent& intent : write.intents) keys.Row().AddKey(intent.key);
   }
-  return {session.Of(kLockJobs, {jobs.Take(), JsonStrings(request.hold_by.labels)}),
+  const std::string by_node = request.hold_by.name.empty() ? "false" : "true";
+  return {session.Of(kLockJobs, {jobs.Take(), JsonStrings(request.hold_by.labels), by_node}),
           session.Of(kExisting, {keys.Take()}), session.Of("select @NOW")};
 }
 

@@ -96,7 +96,13 @@ std::string SqlNames::operator()(absl::string_view sql) const {
             {"@FENCE", absl::StrCat("((select value::bigint from ", quoted,
                                     "matins_meta where key = 'epoch') << 40 | nextval('", quoted,
                                     "matins_fence'))")},
-            {"@FROZEN", absl::StrCat(quoted, "matins_frozen()")},
+            {"@STEPPED", absl::StrCat(quoted, "matins_frozen()")},
+            // In a sub-select: once a statement, not once a row.
+            {"@FROZEN", absl::StrCat("(select ", quoted, "matins_frozen() or coalesce(", quoted,
+                                     "matins_clock() > (select timestamptz 'epoch' + "
+                                     "value::bigint * interval '1 microsecond' + interval '1 "
+                                     "hour' from ",
+                                     quoted, "matins_meta where key = 'clock_hwm'), false))")},
             {"@.", quoted}});
 }
 

@@ -35,7 +35,8 @@ PeriodStatus StatusOf(absl::string_view text);
 
 // Names of a schema put into SQL: "@." becomes the quoted schema and a dot, "@NOW" the store's
 // clock (with a mutant: the clock as it was before the rows were locked), "@FENCE" the next
-// fence, "@FROZEN" whether the clock stepped (I8).
+// fence, "@STEPPED" whether the clock stepped (I8), "@FROZEN" the same to nodes: or has jumped
+// forward, and no tick has judged that yet.
 class SqlNames {
  public:
   explicit SqlNames(absl::string_view schema);

@@ -322,7 +322,7 @@ absl::Status SqliteActs::TriggerNow(absl::string_view job, const Act& act) {
 
 absl::Status SqliteActs::AcceptClock(const Act& act) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "accept_clock"));
-  if (!transaction.frozen()) return absl::OkStatus();
+  if (!transaction.frozen_to_nodes()) return absl::OkStatus();
   SettleClock(*db_, transaction, act.who, act.why);
   return transaction.Commit();
 }

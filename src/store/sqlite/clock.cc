@@ -50,10 +50,16 @@ std::optional<std::string> StepSeen(absl::Time raw, absl::Time mark, const TickR
   if (raw < mark - kStepBack) return told("back", mark - raw);
   // Only a node that was here before the jump can say what its boot clock explains; a machine that
   // slept, or was down, is no step.
-  if (!node || raw - mark <= kStepForward) return std::nullopt;
-  const absl::Duration unexplained = (raw - mark) - (request.boot - node->boot);
+  if (!node || !IsUnjudged(raw, mark)) return std::nullopt;
+  const absl::Duration unexplained = (raw - node->seen) - (request.boot - node->boot);
   if (unexplained <= kStepForward) return std::nullopt;
   return told("forward", unexplained);
+}
+
+// Whether a node other than a new one was there when the mark was set, and may judge what came
+// since.
+bool HasWitness(Connection& db, absl::Time mark) {
+  return db.Sql("SELECT 1 FROM job_node WHERE NOT left AND seen_at > ?", mark - kNodeGone).Next();
 }
 
 void Freeze(Connection& db, absl::Time now, absl::Time raw, const std::string& why) {
@@ -172,6 +178,14 @@ absl::StatusOr<TickAnswer> SqliteStore::Tick(const TickRequest& request) {
     }
   } else if (std::optional<std::string> why = StepSeen(raw, mark, request, known)) {
     Freeze(*db_, transaction.now(), raw, *why);
+  } else if (!known && IsUnjudged(raw, mark) && request.asking < kWitnessWait &&
+             HasWitness(*db_, mark)) {
+    answer.now = transaction.now();
+    answer.epoch = transaction.epoch();
+    answer.frozen = true;
+    answer.frozen_why = WaitsForWitness(raw, mark);
+    RETURN_IF_ERROR(transaction.Commit());
+    return answer;
   } else if (raw > mark) {
     SetMeta(*db_, "clock_hwm", raw);
   }

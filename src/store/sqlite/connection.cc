@@ -365,6 +365,7 @@ absl::Status Transaction::Load(std::optional<absl::Time> early) {
   if (early) now_ = *early;
   db_->FixNow(now_);
   frozen_ = meta.frozen || SteppedBack(*db_, meta.mark);
+  unjudged_ = !frozen_ && IsUnjudged(db_->RawClock(), meta.mark);
   return db_->status();
 }
 
@@ -373,6 +374,7 @@ Transaction::Transaction(Transaction&& other) noexcept
       verb_(std::move(other.verb_)),
       now_(other.now_),
       frozen_(other.frozen_),
+      unjudged_(other.unjudged_),
       epoch_(other.epoch_),
       fence_next_(other.fence_next_),
       fence_read_(other.fence_read_),
@@ -392,7 +394,7 @@ void Transaction::AcceptClock(absl::Time now) {
   db_->SetMark(now);
   db_->FixNow(now);
   now_ = now;
-  frozen_ = false;
+  frozen_ = unjudged_ = false;
 }
 
 int64_t Transaction::NextFence() { return (epoch_ << kEpochShift) | ++fence_next_; }
@@ -429,6 +431,7 @@ absl::StatusOr<ReadSnapshot> ReadSnapshot::Begin(Connection& db) {
   }
   snapshot.epoch_ = meta.epoch;
   snapshot.frozen_ = meta.frozen || SteppedBack(db, meta.mark);
+  snapshot.unjudged_ = !snapshot.frozen_ && IsUnjudged(db.RawClock(), meta.mark);
   RETURN_IF_ERROR(db.status());
   return snapshot;
 }

@@ -178,6 +178,8 @@ class Transaction {
 
   absl::Time now() const { return now_; }
   bool frozen() const { return frozen_; }  // the clock stepped (I8)
+  // It stepped, or has jumped forward and no tick has judged that yet: nodes decide nothing.
+  bool frozen_to_nodes() const { return frozen_ || unjudged_; }
   int64_t epoch() const { return epoch_; }
   // The clock is accepted as it stands: the transaction goes on at `now`, not frozen.
   void AcceptClock(absl::Time now);
@@ -194,6 +196,7 @@ class Transaction {
   std::string verb_;
   absl::Time now_;
   bool frozen_ = false;
+  bool unjudged_ = false;
   int64_t epoch_ = 0;
   int64_t fence_next_ = 0;
   int64_t fence_read_ = 0;
@@ -205,13 +208,18 @@ class ReadSnapshot {
  public:
   static absl::StatusOr<ReadSnapshot> Begin(Connection& db);
   ReadSnapshot(ReadSnapshot&& other) noexcept
-      : db_(other.db_), now_(other.now_), frozen_(other.frozen_), epoch_(other.epoch_) {
+      : db_(other.db_),
+        now_(other.now_),
+        frozen_(other.frozen_),
+        unjudged_(other.unjudged_),
+        epoch_(other.epoch_) {
     other.db_ = nullptr;
   }
   ReadSnapshot& operator=(ReadSnapshot&&) = delete;
   ~ReadSnapshot();
   absl::Time now() const { return now_; }
   bool frozen() const { return frozen_; }
+  bool frozen_to_nodes() const { return frozen_ || unjudged_; }
   int64_t epoch() const { return epoch_; }
 
  private:
@@ -219,6 +227,7 @@ class ReadSnapshot {
   Connection* db_;
   absl::Time now_;
   bool frozen_ = false;
+  bool unjudged_ = false;
   int64_t epoch_ = 0;
 };
 

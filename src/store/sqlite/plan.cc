@@ -254,7 +254,7 @@ absl::StatusOr<DueJobs> SqliteStore::ReadDue(const ReadDueRequest& request) {
   ASSIGN_OR_RETURN(ReadSnapshot snapshot, ReadSnapshot::Begin(*db_));
   DueJobs due;
   due.now = snapshot.now();
-  due.frozen = snapshot.frozen();
+  due.frozen = request.by_node ? snapshot.frozen_to_nodes() : snapshot.frozen();
   std::vector<std::string> names;
   if (request.jobs.empty()) {
     Statement rows = db_->Sql(
@@ -291,9 +291,10 @@ absl::StatusOr<PlanAnswers> SqliteStore::Plan(const PlanRequest& request) {
   hold.node = request.hold_by.name.empty() ? nullptr : &request.hold_by;
   hold.ahead = request.hold_ahead;
   hold.room = request.hold_at_most;
+  const bool frozen = hold.node != nullptr ? transaction.frozen_to_nodes() : transaction.frozen();
   for (const PlanWrite& write : request.writes) {
     PlanAnswer answer;
-    if (!transaction.frozen()) {
+    if (!frozen) {
       answer.written = WritePlan(*db_, transaction.now(), write, &hold, &answer.held);
     }
     answers.jobs.push_back(std::move(answer));

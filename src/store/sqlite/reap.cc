@@ -52,7 +52,7 @@ Ending Lost(const ReapRequest& request, const Row& row) {
 absl::StatusOr<std::vector<StaleRun>> SqliteStore::ReadStale(int limit) {
   ASSIGN_OR_RETURN(ReadSnapshot snapshot, ReadSnapshot::Begin(*db_));
   std::vector<StaleRun> stale;
-  if (snapshot.frozen()) return stale;
+  if (snapshot.frozen_to_nodes()) return stale;
   const absl::Time now = snapshot.now();
   static const std::string kEnded =
       absl::StrCat("SELECT ", kRowColumns,
@@ -89,7 +89,7 @@ absl::StatusOr<std::vector<bool>> SqliteStore::Reap(absl::Span<const ReapRequest
   for (const ReapRequest& request : requests) {
     const std::optional<Row> row = FindRow(*db_, request.ticket.key);
     const bool taken =
-        !transaction.frozen() &&
+        !transaction.frozen_to_nodes() &&
         MayReap(row, request.ticket, jobs.Find(request.ticket.key.job), transaction.now());
     if (taken) {
       EndAttempt(*db_, transaction, *row, Lost(request, *row));
@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<Ticket>> SqliteStore::Replace(absl::Span<const Period
   Jobs jobs(*db_);
   std::vector<Ticket> burnt;
   for (const PeriodKey& key : newcomers) {
-    if (transaction.frozen()) break;
+    if (transaction.frozen_to_nodes()) break;
     const std::optional<Row> row = FindRow(*db_, key);
     const JobInfo* job = jobs.Find(key.job);
     if (!row || job == nullptr || job->overlap != "replace" || job->suspended ||

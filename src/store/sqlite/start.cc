@@ -222,7 +222,7 @@ absl::StatusOr<StartAnswers> SqliteStore::Start(const StartRequest& request) {
     answer.key = key;
     const std::optional<Row> row = FindRow(*db_, key);
     Verdict verdict{StartResult::kTaken, "no such row"};
-    if (transaction.frozen()) {
+    if (transaction.frozen_to_nodes()) {
       verdict = {StartResult::kFrozen, "the clock stepped; `matins clock accept`"};
     } else if (row) {
       const JobInfo* job = jobs.Find(key.job);
@@ -239,7 +239,7 @@ absl::StatusOr<StartAnswers> SqliteStore::Start(const StartRequest& request) {
     answers.rows.push_back(std::move(answer));
   };
   for (const PeriodKey& key : request.keys) start(key);
-  if (request.also_due > 0 && !transaction.frozen()) {
+  if (request.also_due > 0 && !transaction.frozen_to_nodes()) {
     // Refused ones are put off, so a few more than are wanted are looked at, and no more.
     const std::set<PeriodKey> named(request.keys.begin(), request.keys.end());
     const int wanted = started + request.also_due;
@@ -258,7 +258,7 @@ absl::StatusOr<HoldAnswer> SqliteStore::Hold(const HoldRequest& request) {
   HoldAnswer answer;
   answer.now = transaction.now();
   const absl::Time until = answer.now + request.ahead;
-  if (!transaction.frozen()) {
+  if (!transaction.frozen_to_nodes()) {
     // Rows due within `ahead` and held by nobody now.
     Statement rows = db_->Sql(
         "SELECT w.job_name, w.period, w.not_before, w.priority FROM job_watermark w JOIN job j ON "
