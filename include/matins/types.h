@@ -33,9 +33,8 @@ struct SchedulerOptions {
   // same store work together. The schema is made, or brought up to date, by Open. Empty is taken
   // with a TestClock alone: a SQLite file of its own, gone with the scheduler.
   std::string store;
-  // Of this node. A job with `nodes: [x]` runs only where x is among them. Give jobs with handlers
-  // a label that only programs with those handlers have; any other node of the store would claim
-  // them and fail.
+  // Of this node. A job with `nodes: [x]` runs only where x is among them. A job with a handler needs
+  // none: only nodes that were given its handler run it.
   std::vector<std::string> labels;
   int slots = 64;        // runs of this node at a time; 1 or more
   int global_limit = 0;  // runs in the whole store at a time; 0: none
@@ -58,8 +57,9 @@ struct ApplyOptions {
   // What this set of jobs is called; jobs of other sets are left alone. Empty: "program" for a
   // text, "program/NAME" for a single job.
   std::string source;
-  bool force = false;  // also a set that was superseded by a later one
-  bool prune = false;  // jobs of this source that are missing from the set are deleted
+  bool force = false;      // also a set that was superseded by a later one
+  bool prune = false;      // jobs of this source that are missing from the set are deleted
+  bool take_over = false;  // jobs of another source become this one's, instead of a refusal
 };
 
 struct Applied {

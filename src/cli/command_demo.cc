@@ -11,12 +11,16 @@ void AddDemoCommand(CLI::App& app, Shell& shell) {
       "demo",
       "a nightly reconciliation by business date: two nodes fill a gap of 30 days, in order");
   auto options = std::make_shared<demo::DemoOptions>();
-  command.add_flag("--once", options->once,
-                   "stop when the newest days are DONE; exit 0 when every count is right");
-  command.add_option("--days", options->days, "how many business dates to fill; default 30")
-      ->check(CLI::Range(1, 30));
-  command.add_flag("--story", options->story,
-                   "one night the plain way, then the same with Matins, a kill -9 and a SIGSTOP");
+  CLI::Option* once =
+      command.add_flag("--once", options->once,
+                       "stop when the newest days are DONE; exit 0 when every count is right");
+  CLI::Option* days =
+      command.add_option("--days", options->days, "how many business dates to fill; default 30")
+          ->check(CLI::Range(1, 30));
+  command
+      .add_flag("--story", options->story,
+                "one night the plain way, then the same with Matins, a kill -9 and a SIGSTOP")
+      ->excludes(once, days);
   command.add_option("--store", options->store,
                      "sqlite:FILE or postgresql://...; default: a file in --dir");
   command.add_option("--dir", options->folder,

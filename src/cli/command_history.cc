@@ -52,10 +52,11 @@ std::string Took(const RunRow& run) {
   return Roughly(run.finished_at - run.claimed_at);
 }
 
-// Why it did not end well, for people; the whole of it stands in -o json.
+// Why it did not end well, or what is to be noted of one that did, for people; the whole of it
+// stands in -o json.
 std::string WhyText(const RunRow& run) {
   constexpr size_t kMostBytes = 100;
-  if (run.status == "DONE" || run.message.empty()) return "-";
+  if (run.message.empty()) return "-";
   std::string why = run.message.substr(0, run.message.find('\n'));
   if (why.size() > kMostBytes) why = absl::StrCat(why.substr(0, kMostBytes), "...");
   return why;
@@ -63,6 +64,8 @@ std::string WhyText(const RunRow& run) {
 
 absl::Status Runs(Session& session, const Shell& shell, const RunFilter& filter) {
   ASSIGN_OR_RETURN(const std::vector<RunRow> runs, session.acts().ReadRuns(filter));
+  // The runs of a deleted job stay; a name that has neither is a mistake.
+  if (runs.empty() && !filter.job.empty()) RETURN_IF_ERROR(ReadJob(session, filter.job).status());
   if (shell.json()) {
     nlohmann::json list = nlohmann::json::array();
     for (const RunRow& run : runs) list.push_back(JsonOf(run));

@@ -3,11 +3,13 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "cli/commands.h"
 #include "execute/run_client.h"
 #include "store/fence_sql.h"
+#include "view/table.h"
 
 namespace matins {
 namespace {
@@ -51,13 +53,18 @@ void AddInRunCommands(CLI::App& app, Shell& shell) {
   CLI::App& checkpoint = *app.add_subcommand(
       "checkpoint", "in a run: how far it has got; returns when the store has it");
   auto args = std::make_shared<RunAskArgs>();
+  auto number = std::make_shared<std::string>();
   args->kind = AskKind::kCheckpoint;
-  checkpoint.add_option("NUMBER", args->number, "greater than the last one")
-      ->required()
-      ->check(CLI::PositiveNumber);
+  checkpoint.add_option("NUMBER", *number, "from 1; greater than the last one")->required();
   checkpoint.add_option("DATA", args->payload,
                         "what the next attempt needs to go on, up to 64 KiB");
-  shell.Does(checkpoint, [&shell, args] { return Ask(shell, *args); });
+  shell.Does(checkpoint, [&shell, args, number]() -> absl::Status {
+    if (!absl::SimpleAtoi(*number, &args->number) || args->number < 1) {
+      return BadInput("NUMBER", absl::StrCat("'", Harmless(*number, false), "' is no checkpoint"),
+                      "give a whole number from 1 on, greater than the last one");
+    }
+    return Ask(shell, *args);
+  });
 
   CLI::App& result =
       *app.add_subcommand("result", "in a run: its result, as JSON, kept with the run");

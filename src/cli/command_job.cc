@@ -25,8 +25,11 @@ absl::TimeZone ZoneOf(const Job& job) {
 }
 
 std::string StateOf(const JobSummary& job) {
+  if (!job.unreadable.empty()) return absl::StrCat("cannot be read: ", job.unreadable);
   if (job.row.suspension) return absl::StrCat("suspended: ", job.row.suspension->why);
   if (job.running > 0) return absl::StrCat("running ", job.running);
+  if (!job.unserved.empty())
+    return absl::StrCat("no living node has ", absl::StrJoin(job.unserved, ", "));
   if (job.calendar_ended) return absl::StrCat("its calendar ended: extend ", job.job.calendar);
   return job.next_fire || job.gaps > 0 ? "waiting" : "no further fires";
 }
@@ -44,6 +47,7 @@ nlohmann::json JsonOf(const JobSummary& job) {
       {"gaps", job.gaps},
       {"late", job.late},
       {"running", job.running},
+      {"unserved", job.unserved},
       {"suspended", job.row.suspension.has_value()},
       {"source", job.row.source},
       {"first_sight", JsonTime(job.row.first_sight)},
@@ -84,6 +88,11 @@ absl::Status Show(Session& session, const Shell& shell, const std::string& name)
     json["definition"] = nlohmann::json::parse(job.row.definition, nullptr, false);
     shell.PrintJson(json);
     return absl::OkStatus();
+  }
+  if (!job.unreadable.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job '", name, "' cannot be read: ", job.unreadable,
+                     "; use the matins that wrote it, or see it as it is with -o json"));
   }
   const absl::TimeZone zone = ZoneOf(job.job);
   shell.Print(absl::StrCat(
@@ -155,6 +164,8 @@ void AddApply(CLI::App& job, Shell& shell) {
   apply.add_flag("--force", options->force,
                  "apply a file whose content was superseded by a later one");
   apply.add_flag("--prune", options->prune, "delete jobs of this file that are no longer in it");
+  apply.add_flag("--take-over", options->take_over,
+                 "make jobs of another source this one's, instead of refusing the file");
   shell.AddStoreOption(apply);
   shell.AddOutputOption(apply);
   shell.Does(apply, [&shell, path, options] {

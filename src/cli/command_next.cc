@@ -81,15 +81,18 @@ void AddNextCommand(CLI::App& app, Shell& shell) {
   CLI::App& command =
       *app.add_subcommand("next", "when a schedule is due next, and what it says in words");
   auto options = std::make_shared<NextOptions>();
-  command.add_option("EXPR", options->expression,
-                     "cron of 5 or 6 fields, Quartz, OnCalendar, @daily, \"@every 90s\"");
+  CLI::Option* expression =
+      command.add_option("EXPR", options->expression,
+                         "cron of 5 or 6 fields, Quartz, OnCalendar, @daily, \"@every 90s\"");
   command.add_option("--tz", options->zone, "IANA zone; default UTC");
   command.add_option("--from", options->from, "instant to start from, not included; default now");
   command.add_option("-n", options->count, "how many at most")->check(CLI::Range(1, 100000));
   command.add_option("--dialect", options->dialect, "auto, vixie5, seconds6, quartz or oncalendar");
-  command.add_flag("--batch", options->batch,
-                   "read {\"expr\",\"dialect\",\"tz\",\"from\",\"n\"} a line, write "
-                   "{\"next\":[...]} or {\"error\":...} a line");
+  command
+      .add_flag("--batch", options->batch,
+                "read {\"expr\",\"dialect\",\"tz\",\"from\",\"n\"} a line, write "
+                "{\"next\":[...]} or {\"error\":...} a line; each line says all for itself")
+      ->excludes(expression);
   shell.AddOutputOption(command);
   shell.Does(command, [options, &shell] { return Next(*options, shell); });
 }

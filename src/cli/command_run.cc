@@ -68,8 +68,9 @@ void AddRun(CLI::App& app, Shell& shell) {
                  "k=v, given to the run as MATINS_PARAM_k; may be repeated")
       ->take_all();
   run.add_flag("--again", args->request.again, "run a DONE period once more; needs --reason");
-  run.add_flag("--wait", args->wait, "wait for its end; the exit code tells how it went");
-  run.add_option("--timeout", args->timeout, "how long --wait waits; default 1d");
+  CLI::Option* wait =
+      run.add_flag("--wait", args->wait, "wait for its end; the exit code tells how it went");
+  run.add_option("--timeout", args->timeout, "how long --wait waits; default 1d")->needs(wait);
   shell.AddReasonOption(run, args->request.reason);
   shell.AddStoreOption(run);
   shell.AddOutputOption(run);
@@ -79,12 +80,8 @@ void AddRun(CLI::App& app, Shell& shell) {
         const std::pair<std::string, std::string> sides =
             absl::StrSplit(param, absl::MaxSplits('=', 1));
         if (sides.first.empty() || param.find('=') == std::string::npos) {
-          return BadInput("--param", absl::StrCat("'", param, "' is not k=v"),
+          return BadInput("--param", absl::StrCat("'", Harmless(param, false), "' is not k=v"),
                           "write it like --param region=eu");
-        }
-        if (ValidUtf8(param) != param) {
-          return BadInput("--param", absl::StrCat("'", Harmless(param, false), "' is not UTF-8"),
-                          "write it in UTF-8, or give the name of a file that holds the bytes");
         }
         args->request.params.push_back(sides);
       }
@@ -170,14 +167,35 @@ void AddCancelAndSkip(CLI::App& app, Shell& shell) {
   });
 }
 
+struct BackfillArgs {
+  BackfillRequest request;
+  std::string from, to;
+};
+
+std::string BackfillText(const BackfillArgs& args, const BackfillAnswer& answer) {
+  if (answer.run.empty() && answer.left.empty() && answer.unfillable.empty()) {
+    return absl::StrCat("no period of ", args.request.job, " from ", args.from, " to ", args.to,
+                        " is due yet; `matins job show ", args.request.job,
+                        "` says when the next is\n");
+  }
+  std::string text = absl::StrCat(args.request.dry_run ? "would run " : "planned ",
+                                  answer.run.size(), " period(s), oldest first; ",
+                                  answer.left.size(), " already done, running or planned\n");
+  if (!answer.unfillable.empty()) {
+    absl::StrAppend(&text, answer.unfillable.size(), " cannot be filled, ",
+                    answer.unfillable.front(), " to ", answer.unfillable.back(),
+                    ": the source keeps ", DurationText(answer.source_window),
+                    " (backfill.source_window); where it still has them, apply a longer one, or "
+                    "`matins run ",
+                    args.request.job, " --date DATE`\n");
+  }
+  return text;
+}
+
 void AddBackfill(CLI::App& app, Shell& shell) {
-  struct Args {
-    BackfillRequest request;
-    std::string from, to;
-  };
   CLI::App& backfill = *app.add_subcommand(
       "backfill", "make good what is missing between two business dates, oldest first");
-  auto args = std::make_shared<Args>();
+  auto args = std::make_shared<BackfillArgs>();
   backfill.add_option("JOB", args->request.job)->required();
   backfill.add_option("--from", args->from, "first business date, included")->required();
   backfill.add_option("--to", args->to, "last business date, included")->required();
@@ -195,13 +213,12 @@ void AddBackfill(CLI::App& app, Shell& shell) {
                          {"dry_run", args->request.dry_run},
                          {"run", answer.run},
                          {"reopen", answer.reopen},
-                         {"left", answer.left}});
+                         {"left", answer.left},
+                         {"unfillable", answer.unfillable}});
         return absl::OkStatus();
       }
       for (const std::string& period : answer.run) shell.Print(absl::StrCat(period, "\n"));
-      shell.Print(absl::StrCat(args->request.dry_run ? "would run " : "planned ", answer.run.size(),
-                               " period(s), oldest first; ", answer.left.size(),
-                               " already done, running or planned\n"));
+      shell.Print(BackfillText(*args, answer));
       return absl::OkStatus();
     });
   });

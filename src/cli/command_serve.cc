@@ -6,17 +6,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <string>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "backends/backends.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "cli/commands.h"
 #include "cli/log.h"
+#include "job/names.h"
 #include "job/parse.h"
 #include "ops/jobs.h"
 #include "ops/node.h"
@@ -32,12 +31,6 @@ struct ServeArgs {
   std::vector<std::string> labels;
   int slots = 64;
 };
-
-std::string OwnProgram() {
-  char path[PATH_MAX];
-  const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
-  return size < 0 ? std::string() : std::string(path, static_cast<size_t>(size));
-}
 
 // The signals that end or change a node come as reads, so that no handler runs in the midst of
 // anything.
@@ -57,6 +50,13 @@ absl::StatusOr<JobFile> ReadFile(const std::string& path) {
   options.now = SystemClock().WallNow();
   ASSIGN_OR_RETURN(JobFile file, ParseJobFile(path, options));
   for (const Problem& warning : file.warnings) LogWarning(warning.Text());
+  for (const Job& job : file.jobs) {
+    if (job.run.kind != RunKind::kHandler) continue;
+    LogWarning(absl::StrCat("job '", job.name,
+                            "': run.handler: this node has no handlers; its runs ",
+                            "wait for a program that embeds Matins and has '", job.run.handler,
+                            "' (for a program of its own write run: { command: [...] })"));
+  }
   return file;
 }
 
@@ -102,25 +102,14 @@ bool Pause(int signals, absl::Duration pause) {
   return read(signals, &info, sizeof info) == sizeof info && info.ssi_signo == SIGHUP;
 }
 
-// Brings the store up to date and starts the node. A store that is away, at boot or in the midst of
-// a failover, is waited for; null: asked to end before it came.
+// Starts the node, which brings the store up to date. A store that is away, at boot or in the midst
+// of a failover, is waited for; null: asked to end before it came.
 absl::StatusOr<std::unique_ptr<ServingNode>> StartNode(int signals, const NodeConfig& config,
-                                                       const std::optional<JobFile>& file,
-                                                       const std::string& source,
                                                        EngineEvents& events) {
-  const auto start = [&]() -> absl::StatusOr<std::unique_ptr<ServingNode>> {
-    if (file) {
-      ASSIGN_OR_RETURN(const std::unique_ptr<Database> database,
-                       DatabaseFromUrl(config.store_url, DatabaseOptions{}));
-      RETURN_IF_ERROR(database->Migrate());
-      RETURN_IF_ERROR(Apply(*database, *file, source));
-    }
-    return ServingNode::Start(config, events);
-  };
   std::string told;
   absl::Duration pause = kFirstPause;
   for (;;) {
-    absl::StatusOr<std::unique_ptr<ServingNode>> node = start();
+    absl::StatusOr<std::unique_ptr<ServingNode>> node = ServingNode::Start(config, events);
     if (node.ok() || !absl::IsUnavailable(node.status())) return node;
     if (told != node.status().message()) {
       told = std::string(node.status().message());
@@ -141,6 +130,7 @@ absl::Status WarnOfSettings(Database& database) {
 
 absl::Status Serve(const Shell& shell, ServeArgs args) {
   ASSIGN_OR_RETURN(const absl::Duration drain, ParseDuration(args.drain));
+  for (const std::string& label : args.labels) RETURN_IF_ERROR(CheckName("--label", label));
   NodeConfig config;
   std::optional<JobFile> file;
   if (!args.file.empty()) {
@@ -159,9 +149,13 @@ absl::Status Serve(const Shell& shell, ServeArgs args) {
   config.history_file = args.history;
   config.runtime_folder = args.runtime;
   config.give_back_program = OwnProgram();
+  if (file) {
+    config.prepare = [&file, &args](Database& database) {
+      return Apply(database, *file, args.source);
+    };
+  }
   EventLog events;
-  ASSIGN_OR_RETURN(const std::unique_ptr<ServingNode> node,
-                   StartNode(signals, config, file, args.source, events));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ServingNode> node, StartNode(signals, config, events));
   if (node == nullptr) return absl::OkStatus();
   if (const absl::Status read = WarnOfSettings(node->database()); !read.ok()) {
     LogWarning(
@@ -182,10 +176,13 @@ void AddServeCommand(CLI::App& app, Shell& shell) {
   CLI::App& command = *app.add_subcommand(
       "serve", "a node: plans and runs jobs until SIGTERM; SIGHUP reads the file again");
   auto args = std::make_shared<ServeArgs>();
-  command.add_option("FILE", args->file,
-                     "a job file, applied at the start; without one the store's jobs are served");
-  command.add_option("--source", args->source,
-                     "what this set of jobs is called; default: the file's name");
+  CLI::Option* file = command.add_option(
+      "FILE", args->file,
+      "a job file, applied at the start; without one the store's jobs are served");
+  command
+      .add_option("--source", args->source,
+                  "what this set of jobs is called; default: the file's name")
+      ->needs(file);
   command
       .add_option("--label", args->labels,
                   "a label of this node, for jobs with `nodes:`; may be repeated")

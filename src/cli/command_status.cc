@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "cli/commands.h"
 #include "nlohmann/json.hpp"
+#include "ops/jobs.h"
 #include "ops/session.h"
 #include "schedule/schedule.h"
 #include "view/table.h"
@@ -47,8 +48,7 @@ absl::Status PrintStatusJson(const StoreStatus& status, const std::vector<NodeRo
 
 std::string NodeState(const NodeRow& node, absl::Time now) {
   if (node.left) return "left";
-  const absl::Duration silent = now - node.seen_at;
-  return silent > absl::Seconds(30) ? absl::StrCat("silent for ", Roughly(silent)) : "alive";
+  return IsAlive(node, now) ? "alive" : absl::StrCat("silent for ", Roughly(now - node.seen_at));
 }
 
 void PrintStatusText(const StoreStatus& status, const std::vector<NodeRow>& nodes,

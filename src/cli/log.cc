@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "spdlog/pattern_formatter.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
@@ -22,9 +23,15 @@ spdlog::logger& Logger() {
   return *logger;
 }
 
+// A line of the text is a line of the log; those after the first are indented, so that none can
+// pass for one of the node's own.
 void Write(spdlog::level::level_enum level, absl::string_view text) {
-  const std::string line = Harmless(text, false);
-  Logger().log(level, spdlog::string_view_t(line.data(), line.size()));
+  bool first = true;
+  for (const absl::string_view part : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const std::string line = absl::StrCat(first ? "" : "  ", Harmless(part, false));
+    Logger().log(level, spdlog::string_view_t(line.data(), line.size()));
+    first = false;
+  }
 }
 
 }  // namespace

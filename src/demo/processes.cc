@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 #include <cstdlib>
 #include <cstring>
 
@@ -21,15 +20,13 @@ int CodeOf(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + 
 
 }  // namespace
 
-std::string OwnProgram() {
-  char path[PATH_MAX];
-  const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
-  return size < 0 ? "matins" : std::string(path, static_cast<size_t>(size));
-}
-
 absl::StatusOr<Process> Process::Start(
     const std::vector<std::string>& argv, const std::string& log,
     const std::vector<std::pair<std::string, std::string>>& env) {
+  if (argv.empty() || argv[0].empty()) {
+    return absl::FailedPreconditionError(
+        "this program's own file is not known, so no node can be started; mount /proc");
+  }
   std::vector<char*> words;
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);

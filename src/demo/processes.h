@@ -12,9 +12,6 @@
 
 namespace matins::demo {
 
-// This program's own path.
-std::string OwnProgram();
-
 // A child process; killed with its object. Not thread-safe.
 class Process {
  public:

@@ -20,6 +20,7 @@
 #include "demo/ledger.h"
 #include "job/parse.h"
 #include "ops/jobs.h"
+#include "ops/node.h"
 
 namespace matins::demo {
 namespace {

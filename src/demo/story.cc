@@ -18,6 +18,7 @@
 #include "demo/reconcile.h"
 #include "demo/stage.h"
 #include "job/words.h"
+#include "ops/node.h"
 
 namespace matins::demo {
 namespace {

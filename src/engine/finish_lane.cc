@@ -134,7 +134,9 @@ void FinishLane::CheckEnded(InHand& run, const RunEnded* ended, const absl::Stat
     run.outcome->message =
         absl::StrCat("check: ", ended == nullptr ? std::string(error.message()) : ended->Text());
   } else {
-    run.outcome->figures = FiguresOf(absl::StrCat(ended->output.head, ended->output.tail));
+    Figures figures = FiguresOf(ended->output.Joined());
+    run.outcome->figures = std::move(figures.values);
+    if (!figures.note.empty()) run.outcome->message = absl::StrCat("check: ", figures.note);
   }
 }
 

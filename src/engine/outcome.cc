@@ -1,11 +1,18 @@
 #include "engine/outcome.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
+#include "job/utf8.h"
 #include "nlohmann/json.hpp"
 #include "plan/plan.h"
 
@@ -45,6 +52,41 @@ std::string EndText(const RunEnded& ended) {
   if (!ended.status.ok()) return std::string(ended.status.message());
   return ended.Text();
 }
+
+// Stores take names that are text, each once, and numbers that can be compared.
+class FigureReader {
+ public:
+  // False: it is no figure.
+  bool Take(absl::string_view name, double value) {
+    const bool text = !name.empty() && FindNotUtf8(name) == absl::string_view::npos &&
+                      std::none_of(name.begin(), name.end(), absl::ascii_iscntrl);
+    if (!text || !std::isfinite(value) || !names_.insert(std::string(name)).second) return false;
+    figures_.values.emplace_back(name, value);
+    return true;
+  }
+  void PassOver(absl::string_view what) {
+    constexpr size_t kMostShown = 60;
+    if (passed_over_++ > 0) return;
+    first_ = absl::Utf8SafeCHexEscape(what.substr(0, kMostShown));
+    if (what.size() > kMostShown) first_ += "...";
+  }
+  Figures Done() {
+    if (passed_over_ > 0) {
+      figures_.note =
+          absl::StrCat(passed_over_, passed_over_ == 1 ? " line is" : " lines are",
+                       " no figures (name=number, each name once), the first: '", first_, "'");
+    } else if (figures_.values.empty()) {
+      figures_.note = "it printed no figures (name=number)";
+    }
+    return std::move(figures_);
+  }
+
+ private:
+  Figures figures_;
+  absl::flat_hash_set<std::string> names_;
+  int64_t passed_over_ = 0;
+  std::string first_;
+};
 
 }  // namespace
 
@@ -117,27 +159,28 @@ std::optional<Outcome> WithoutCommit(const LiveRun& run, std::optional<Outcome> 
   return AfterFailure(run.job(), run.claim.attempt, run.claim.fence, *std::move(otherwise));
 }
 
-std::vector<std::pair<std::string, double>> FiguresOf(absl::string_view output) {
-  std::vector<std::pair<std::string, double>> figures;
+Figures FiguresOf(absl::string_view output) {
+  FigureReader reader;
   const nlohmann::json object =
       nlohmann::json::parse(output.begin(), output.end(), nullptr, /*allow_exceptions=*/false);
   if (object.is_object()) {
     for (const auto& [name, value] : object.items()) {
-      if (value.is_number()) figures.emplace_back(name, value.get<double>());
+      if (!value.is_number() || !reader.Take(name, value.get<double>()))
+        reader.PassOver(absl::StrCat("\"", name, "\": ", value.dump()));
     }
-    return figures;
+    return reader.Done();
   }
-  for (absl::string_view line : absl::StrSplit(output, '\n')) {
+  for (const absl::string_view line : absl::StrSplit(output, '\n')) {
+    if (absl::StripAsciiWhitespace(line).empty()) continue;
     const std::pair<absl::string_view, absl::string_view> sides =
         absl::StrSplit(line, absl::MaxSplits('=', 1));
-    const bool named = line.find('=') != absl::string_view::npos;
+    const bool named = absl::StrContains(line, '=');
     const absl::string_view name = named ? absl::StripAsciiWhitespace(sides.first) : "value";
     double value;
-    if (!name.empty() && absl::SimpleAtod(named ? sides.second : line, &value)) {
-      figures.emplace_back(std::string(name), value);
-    }
+    if (!absl::SimpleAtod(named ? sides.second : line, &value) || !reader.Take(name, value))
+      reader.PassOver(line);
   }
-  return figures;
+  return reader.Done();
 }
 
 }  // namespace matins

@@ -31,8 +31,14 @@ Outcome DoneByJob(const RunEnded& ended);
 std::optional<Outcome> WithoutCommit(const LiveRun& run, std::optional<Outcome> otherwise);
 
 // The figures that a `check` command printed: a JSON object of numbers, or lines "name=12.5", or a
-// number alone, which is called "value". Other lines are passed over.
-std::vector<std::pair<std::string, double>> FiguresOf(absl::string_view output);
+// number alone, which is called "value". No name stands there twice.
+struct Figures {
+  std::vector<std::pair<std::string, double>> values;
+  // What else it printed, for the run's record: "2 lines are no figures, the first: 'oops'"; empty:
+  // nothing, blank lines aside.
+  std::string note;
+};
+Figures FiguresOf(absl::string_view output);
 
 }  // namespace matins
 

@@ -1,10 +1,15 @@
 #include "engine/outcome.h"
 
 #include "base/status.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace matins {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 LiveRun RunWith(Job job) {
   LiveRun run;
@@ -102,13 +107,32 @@ TEST(CommitByJob, ABadExitAfterDoneIsANote) {
   EXPECT_TRUE(DoneByJob(Exit(0)).message.empty());
 }
 
+using Values = std::vector<std::pair<std::string, double>>;
+
 TEST(Figures, AreReadFromJsonFromLinesAndFromANumberAlone) {
-  using Figures = std::vector<std::pair<std::string, double>>;
-  EXPECT_EQ(FiguresOf(R"({"differences": 12, "note": "x"})"), (Figures{{"differences", 12}}));
-  EXPECT_EQ(FiguresOf("differences=12\nsum = 3.5\nhello\n"),
-            (Figures{{"differences", 12}, {"sum", 3.5}}));
-  EXPECT_EQ(FiguresOf("17\n"), (Figures{{"value", 17}}));
-  EXPECT_TRUE(FiguresOf("no figures here").empty());
+  EXPECT_EQ(FiguresOf(R"({"differences": 12})").values, (Values{{"differences", 12}}));
+  EXPECT_EQ(FiguresOf("differences=12\n\nsum = 3.5\n").values,
+            (Values{{"differences", 12}, {"sum", 3.5}}));
+  EXPECT_EQ(FiguresOf("17\n").values, (Values{{"value", 17}}));
+  for (const char* all : {R"({"differences": 12})", "differences=12\n\nsum = 3.5\n", "17\n"})
+    EXPECT_EQ(FiguresOf(all).note, "") << all;
+}
+
+TEST(Figures, WhatIsNoneIsCountedAndToldWithTheFirstOfThem) {
+  const Figures lines = FiguresOf("a=1\noops\nb=much\nc=2\n");
+  EXPECT_EQ(lines.values, (Values{{"a", 1}, {"c", 2}}));
+  EXPECT_THAT(lines.note, AllOf(StartsWith("2 lines are"), HasSubstr("the first: 'oops'")));
+  const Figures object = FiguresOf(R"({"a": 1, "note": "x"})");
+  EXPECT_EQ(object.values, (Values{{"a", 1}}));
+  EXPECT_THAT(object.note, AllOf(StartsWith("1 line is"), HasSubstr("note")));
+  EXPECT_THAT(FiguresOf("").note, HasSubstr("no figures"));
+}
+
+// A database refuses some of these, and with them the end of the run, for ever.
+TEST(Figures, NamesThatStandTwiceOrAreNoTextAndNumbersThatAreNoneAreLeftOut) {
+  const Figures figures = FiguresOf("a=1\na=2\n\xff=3\nb=nan\nc=inf\n=4\nd\te=5\n");
+  EXPECT_EQ(figures.values, (Values{{"a", 1}}));
+  EXPECT_THAT(figures.note, StartsWith("6 lines are"));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
+#include "base/variable.h"
 #include "execute/template.h"
 
 namespace matins {
@@ -24,18 +25,6 @@ namespace {
 constexpr size_t kMaxCheckpointBytes = 32 << 10;
 constexpr size_t kMaxFileBytes = 64 << 10;
 constexpr absl::string_view kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-constexpr std::array<absl::string_view, 16> kRefused = {
-    "BASH_ENV",      "ENV",     "IFS",          "SHELLOPTS",
-    "BASHOPTS",      "PS4",     "GLOBIGNORE",   "PROMPT_COMMAND",
-    "GCONV_PATH",    "NLSPATH", "PERL5OPT",     "PERL5DB",
-    "PYTHONSTARTUP", "RUBYOPT", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS"};
-
-bool IsVariableName(absl::string_view name) {
-  if (name.empty() || absl::ascii_isdigit(name[0])) return false;
-  return std::all_of(name.begin(), name.end(),
-                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '_'; });
-}
 
 absl::StatusOr<std::string> ReadValue(const EnvEntry& entry) {
   const std::string where = absl::StrCat("env.", entry.name);
@@ -59,16 +48,6 @@ absl::StatusOr<std::string> ReadValue(const EnvEntry& entry) {
   if (absl::EndsWith(value, "\n")) value.pop_back();
   if (absl::EndsWith(value, "\r")) value.pop_back();
   return value;
-}
-
-absl::Status CheckPath(absl::string_view path) {
-  for (absl::string_view dir : absl::StrSplit(path, ':')) {
-    if (absl::StartsWith(dir, "/")) continue;
-    return BadInput("env.PATH", absl::StrCat("the entry '", dir, "' is not absolute"),
-                    "whoever can write to the job's folder could replace its programs; write "
-                    "absolute folders only");
-  }
-  return absl::OkStatus();
 }
 
 // W3C trace context; the same for every process of this attempt.
@@ -121,7 +100,7 @@ absl::Status AddJobs(const RunRequest& request, Variables& variables) {
     } else {
       ASSIGN_OR_RETURN(value, ExpandTemplate(entry.value, request.values, request.run));
     }
-    if (entry.name == "PATH") RETURN_IF_ERROR(CheckPath(value));
+    if (entry.name == "PATH") RETURN_IF_ERROR(CheckEnvPath(value));
     variables[entry.name] = std::move(value);
   }
   return absl::OkStatus();
@@ -139,23 +118,6 @@ absl::Status AddParams(const RunRequest& request, Variables& variables) {
 }
 
 }  // namespace
-
-absl::Status CheckEnvName(absl::string_view name) {
-  const std::string where = absl::StrCat("env.", name);
-  if (!IsVariableName(name)) {
-    return BadInput(where, "is not the name of a variable",
-                    "use letters, digits and _, not a digit first");
-  }
-  if (absl::StartsWith(name, "MATINS_") || name == "TRACEPARENT") {
-    return BadInput(where, "is set by matins itself", "take another name");
-  }
-  if (absl::StartsWith(name, "LD_") ||
-      std::find(kRefused.begin(), kRefused.end(), name) != kRefused.end()) {
-    return BadInput(where, "changes what programs are, not what they are told",
-                    "set it inside the job's own script if it is really meant");
-  }
-  return absl::OkStatus();
-}
 
 bool CheckpointNeedsFile(const RunValues& values) {
   return values.checkpoint.size() > kMaxCheckpointBytes ||

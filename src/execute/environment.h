@@ -5,9 +5,9 @@
 //   the job's `env`                            may replace those
 //   MATINS_*, TRACEPARENT                      about this run; always ours
 //
-// Refused in `env`: names that change what programs *are* rather than what they are told (LD_*,
-// BASH_ENV, ENV, IFS, ...), MATINS_*, and a PATH with entries that are not absolute. Values that
-// come with a run (parameters, periods) never name a variable of their own.
+// Refused in `env`: what base/variable.h refuses, and a PATH with entries that are not absolute
+// once its templates are expanded. Values that come with a run (parameters, periods) never name a
+// variable of their own.
 #ifndef MATINS_EXECUTE_ENVIRONMENT_H_
 #define MATINS_EXECUTE_ENVIRONMENT_H_
 
@@ -20,9 +20,6 @@
 #include "execute/user.h"
 
 namespace matins {
-
-// Refuses a variable that a job may not set. For lint too.
-absl::Status CheckEnvName(absl::string_view name);
 
 // "NAME=value" each, sorted, no name twice. `socket` is MATINS_SOCKET's value. A checkpoint of more
 // than 32 KiB, or with a NUL in it, is not here: MATINS_CHECKPOINT_FILE names `checkpoint_file`,

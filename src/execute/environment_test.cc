@@ -1,5 +1,6 @@
 #include "execute/environment.h"
 
+#include "base/variable.h"
 #include "execute/give_back.h"
 #include "execute/process_runner_test.h"
 #include "gmock/gmock.h"

@@ -83,8 +83,8 @@ absl::StatusOr<RunQuestion> ParseQuestion(absl::string_view line) {
   }
   question.kind = AskKind::kCheckpoint;
   auto number = object.find("number");
-  if (number == object.end() || !number->is_number_integer() || number->get<int64_t>() < 0) {
-    return absl::InvalidArgumentError("a checkpoint needs a number, 0 or more, that rises");
+  if (number == object.end() || !number->is_number_integer() || number->get<int64_t>() < 1) {
+    return absl::InvalidArgumentError("a checkpoint needs a whole number from 1 on, that rises");
   }
   question.number = number->get<int64_t>();
   return question;

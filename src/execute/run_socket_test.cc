@@ -108,7 +108,7 @@ TEST_F(RunSocketTest, OneConnectionAsksManyTimesAndIsAnsweredInOrder) {
   const int fd = Connect();
   std::string lines;
   for (int i = 0; i < 3; ++i) {
-    lines += QuestionLine({.key = Key(), .kind = AskKind::kCheckpoint, .number = i}) + "\n";
+    lines += QuestionLine({.key = Key(), .kind = AskKind::kCheckpoint, .number = i + 1}) + "\n";
   }
   ASSERT_EQ(send(fd, lines.data(), lines.size(), 0), static_cast<ssize_t>(lines.size()));
   std::vector<int64_t> asks;
@@ -186,7 +186,7 @@ TEST(RunClient, OutsideARunItSaysSo) {
 TEST(RunProtocol, TellsWhatIsWrongWithAQuestion) {
   auto error = [](const char* line) { return std::string(ParseQuestion(line).status().message()); };
   EXPECT_THAT(error(R"({"ask":"checkpoint"})"), HasSubstr("number"));
-  EXPECT_THAT(error(R"({"ask":"checkpoint","number":-1})"), HasSubstr("0 or more"));
+  EXPECT_THAT(error(R"({"ask":"checkpoint","number":-1})"), HasSubstr("from 1"));
   EXPECT_THAT(error(R"({"ask":"checkpoint","number":"4"})"), HasSubstr("number"));
   EXPECT_THAT(error(R"({"ask":"result","payload":"{"})"), HasSubstr("not JSON"));
   EXPECT_THAT(error(R"({"ask":"sing"})"), HasSubstr("sing"));

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/variable.h"
 #include "job/key_template.h"
 #include "job/names.h"
 #include "job/values_text.h"
@@ -40,18 +41,18 @@ void ReadAfter(Fields& fields, Job& job) {
   }
 }
 
-bool IsVariableName(absl::string_view name) {
-  return !name.empty() && !absl::ascii_isdigit(name[0]) &&
-         std::all_of(name.begin(), name.end(),
-                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '_'; });
-}
-
 // The value of one variable: a text, or { file: PATH }.
 void ReadVariable(Fields& fields, const Entry& entry, Job& job) {
   const YamlNode& value = *entry.value;
   if (value.kind == YamlNode::Kind::kScalar) {
     if (const absl::Status status = CheckRunTemplate(value.text); !status.ok()) {
       fields.ErrorAt(value.at, "env", absl::StrCat("env.", entry.key, ": ", status.message()), "");
+    }
+    // What a template makes of it is known only at the start, and asked again there.
+    if (entry.key == "PATH" && !absl::StrContains(value.text, "{{")) {
+      if (const absl::Status status = CheckEnvPath(value.text); !status.ok()) {
+        fields.ErrorAt(value.at, "env", status.message(), "");
+      }
     }
     job.env[entry.key].text = value.text;
     return;
@@ -81,12 +82,8 @@ void ReadEnv(Fields& fields, Job& job) {
     return;
   }
   for (const Entry& entry : map->entries) {
-    if (!IsVariableName(entry.key)) {
-      fields.ErrorAt(entry.at, "env", absl::StrCat("env: '", entry.key, "' is no variable's name"),
-                     "use letters, digits and '_', no digit first");
-    } else if (absl::StartsWith(entry.key, "MATINS_")) {
-      fields.ErrorAt(entry.at, "env", absl::StrCat("env: ", entry.key, " is set by Matins itself"),
-                     "take another name");
+    if (const absl::Status status = CheckEnvName(entry.key); !status.ok()) {
+      fields.ErrorAt(entry.at, "env", status.message(), "");
     } else {
       ReadVariable(fields, entry, job);
     }

@@ -18,6 +18,7 @@
 #include "job/parse.h"
 #include "library/drive.h"
 #include "ops/jobs.h"
+#include "ops/node.h"
 #include "ops/runs.h"
 #include "ops/session.h"
 #include "store/database.h"
@@ -138,11 +139,19 @@ absl::StatusOr<Applied> Core::Apply(const std::string& name, absl::string_view y
   apply.source = options.source.empty() ? name : options.source;
   apply.force = options.force;
   apply.prune = options.prune;
+  apply.take_over = options.take_over;
   ASSIGN_OR_RETURN(ApplyAnswer answer, ApplyFile(session, file, apply));
   LookNow();
   Applied applied{std::move(answer.added),  std::move(answer.changed), std::move(answer.unchanged),
                   std::move(answer.pruned), std::move(answer.missing), {}};
   for (const Problem& warning : file.warnings) applied.warnings.push_back(warning.Text());
+  absl::MutexLock lock(&mutex_);
+  for (const matins::Job& job : file.jobs) {
+    if (job.run.kind != RunKind::kHandler || handlers_.contains(job.run.handler)) continue;
+    applied.warnings.push_back(absl::StrCat(
+        "job '", job.name, "': run.handler: this program has no handler '", job.run.handler,
+        "' so far; AddHandler before Start, or its runs wait for a program that has it"));
+  }
   return applied;
 }
 
@@ -154,6 +163,7 @@ absl::Status Core::Start() {
   }
   DriveParts parts;
   parts.options = options_;
+  for (const auto& [name, handler] : handlers_) parts.options.labels.push_back(HandlerLabel(name));
   parts.handlers = handlers_;
   parts.events = this;
   parts.database = database_.get();

@@ -283,16 +283,15 @@ TEST_F(Step, AHandlerThatThrowsHasFailed) {
   EXPECT_EQ(Read("2026-10-01").reason, "exit");
 }
 
-TEST_F(Step, AJobWhoseHandlerIsNotHereSaysSo) {
-  std::string said;
-  options.on_event = [&](const SchedulerEvent& event) {
-    if (event.name == "finished") said = event.detail;
-  };
-  job.handler = "nobody";
+TEST_F(Step, AJobWhoseHandlerIsNotHereIsLeftToAProgramThatHasIt) {
+  job.handler = "elsewhere";
   Begin([](RunContext&) { return absl::OkStatus(); });
+  const auto applied = scheduler->Apply(job);
+  ASSERT_TRUE(applied.ok()) << applied.status();
+  EXPECT_THAT(applied->warnings, ElementsAre(HasSubstr("no handler 'elsewhere'")));
   StepAt(At(2, 1));
-  EXPECT_EQ(Read("2026-10-01").status, Status::kFailed);
-  EXPECT_THAT(said, HasSubstr("start_failed"));
+  EXPECT_EQ(Read("2026-10-01").status, Status::kPlanned);
+  EXPECT_EQ(Read("2026-10-01").attempts, 0);
 }
 
 TEST_F(Step, DrainTakesNothingNew) {

@@ -1,14 +1,17 @@
 #include "ops/jobs.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "job/json.h"
 #include "job/names.h"
+#include "ops/node.h"
 #include "plan/calendar_fires.h"
 #include "plan/plan.h"
 
@@ -40,14 +43,43 @@ absl::StatusOr<Owed> NotYetPlanned(const PlanInput& input, const ResolvedJob& jo
   return owed;
 }
 
-absl::StatusOr<JobSummary> Summarise(Session& session, JobRow row) {
+std::vector<std::string> WantedLabels(const Job& job) {
+  std::vector<std::string> labels = job.nodes;
+  if (job.run.kind == RunKind::kHandler) labels.push_back(HandlerLabel(job.run.handler));
+  return labels;
+}
+
+// The labels of the living node that lacks the fewest; nothing where one has them all, or none
+// lives.
+std::vector<std::string> Unserved(const Job& job, const std::vector<NodeRow>& living) {
+  const std::vector<std::string> wanted = WantedLabels(job);
+  std::optional<std::vector<std::string>> fewest;
+  for (const NodeRow& node : living) {
+    std::vector<std::string> lacks;
+    for (const std::string& label : wanted) {
+      if (std::find(node.labels.begin(), node.labels.end(), label) == node.labels.end())
+        lacks.push_back(label);
+    }
+    if (!fewest || lacks.size() < fewest->size()) fewest = std::move(lacks);
+  }
+  return std::move(fewest).value_or(std::vector<std::string>());
+}
+
+JobSummary Summarise(JobRow row, const absl::StatusOr<Planned>& read,
+                     const std::vector<NodeRow>& living) {
   JobSummary summary;
-  ASSIGN_OR_RETURN(const Planned planned, Planned::Read(session, row.name));
+  summary.row = std::move(row);
+  if (!read.ok()) {
+    summary.unreadable = std::string(read.status().message());
+    return summary;
+  }
+  const Planned& planned = *read;
   summary.now = planned.now();
   summary.job = planned.current().job;
+  summary.unserved = Unserved(summary.job, living);
   const std::optional<CalendarFire> next = NextFire(planned.current(), planned.now());
   summary.calendar_ended = next && !next->covered;
-  if (!row.suspension && next && next->covered) summary.next_fire = next->fire;
+  if (!summary.row.suspension && next && next->covered) summary.next_fire = next->fire;
   // A calendar past its end stops planning, not the list of jobs.
   Owed owed;
   if (auto fresh = NotYetPlanned(planned.Input(), planned.current()); fresh.ok()) owed = *fresh;
@@ -60,17 +92,14 @@ absl::StatusOr<JobSummary> Summarise(Session& session, JobRow row) {
   summary.gaps = owed.count;
   summary.late = owed.late;
   if (owed.count > 0) summary.lag = planned.now() - owed.oldest;
-  summary.row = std::move(row);
   return summary;
 }
 
 // One that the store knows may have run: its file is applied again and again.
-absl::Status RefusePastOneOffs(Session& session, const JobFile& file) {
+absl::Status RefusePastOneOffs(const JobFile& file, const std::map<std::string, JobRow>& known) {
   const absl::Time now = SystemClock().WallNow();
   for (const Job& job : file.jobs) {
-    if (!job.at || *job.at + job.start_deadline >= now) continue;
-    ASSIGN_OR_RETURN(const std::vector<JobRow> known, session.acts().ReadJobs(job.name));
-    if (!known.empty()) continue;
+    if (!job.at || *job.at + job.start_deadline >= now || known.contains(job.name)) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         "job '", job.name, "': at ", FormatInstant(*job.at), " has passed by more than its ",
         "start_deadline of ", DurationText(job.start_deadline),
@@ -78,6 +107,26 @@ absl::Status RefusePastOneOffs(Session& session, const JobFile& file) {
         "take it out"));
   }
   return absl::OkStatus();
+}
+
+// Two files with a job of one name would each undo what the other says, at every apply.
+absl::Status RefuseOthers(const JobFile& file, const std::map<std::string, JobRow>& known,
+                          const std::string& source) {
+  std::vector<std::string> others;
+  for (const Job& job : file.jobs) {
+    const auto it = known.find(job.name);
+    if (it == known.end() || it->second.source == source) continue;
+    others.push_back(absl::StrCat("'", job.name, "' (of ", it->second.source, ")"));
+  }
+  if (others.empty()) return absl::OkStatus();
+  constexpr size_t kMostShown = 5;
+  const size_t shown = std::min(others.size(), kMostShown);
+  return absl::FailedPreconditionError(absl::StrCat(
+      source, ": ", others.size() == 1 ? "a job is" : "jobs are", " of another source: ",
+      absl::StrJoin(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+      others.size() > shown ? ", ..." : "",
+      "; nothing was applied. Rename them here, say --source NAME if it is the same set under "
+      "another file name, or `matins job apply --take-over` to make them this source's"));
 }
 
 }  // namespace
@@ -103,23 +152,45 @@ absl::StatusOr<std::vector<JobSummary>> ListJobs(Session& session, absl::string_
     rows.push_back(std::move(row));
   }
   std::vector<JobSummary> summaries;
+  if (rows.empty()) return summaries;
+  ReadDueRequest request;
+  for (const JobRow& row : rows) request.jobs.push_back(row.name);
+  ASSIGN_OR_RETURN(DueJobs due, session.store().ReadDue(request));
+  ASSIGN_OR_RETURN(std::vector<NodeRow> nodes, session.acts().ReadNodes());
+  std::erase_if(nodes, [&](const NodeRow& node) { return !IsAlive(node, due.now); });
+  const std::map<std::string, absl::StatusOr<Planned>> planned = Planned::Resolve(std::move(due));
   for (JobRow& row : rows) {
-    ASSIGN_OR_RETURN(JobSummary summary, Summarise(session, std::move(row)));
-    summaries.push_back(std::move(summary));
+    const auto it = planned.find(row.name);
+    // Deleted between the two reads.
+    if (it == planned.end()) continue;
+    summaries.push_back(Summarise(std::move(row), it->second, nodes));
   }
+  if (summaries.empty() && !name.empty())
+    return absl::NotFoundError(absl::StrCat("no job '", name, "': it has just been deleted"));
   return summaries;
+}
+
+bool IsAlive(const NodeRow& node, absl::Time now) {
+  return !node.left && now - node.seen_at <= absl::Seconds(30);
 }
 
 absl::StatusOr<ApplyAnswer> ApplyFile(Session& session, const JobFile& file,
                                       const ApplyFileOptions& options) {
-  if (options.refuse_past) RETURN_IF_ERROR(RefusePastOneOffs(session, file));
+  ASSIGN_OR_RETURN(std::vector<JobRow> rows, session.acts().ReadJobs(""));
+  std::map<std::string, JobRow> known;
+  for (JobRow& row : rows) known.emplace(row.name, std::move(row));
+  if (options.refuse_past) RETURN_IF_ERROR(RefusePastOneOffs(file, known));
+  if (!options.take_over) RETURN_IF_ERROR(RefuseOthers(file, known, options.source));
   ApplyRequest request;
   request.source = options.source;
   request.digest = file.digest;
   request.force = options.force;
   request.prune = options.prune;
   request.act = session.MakeAct(absl::StrCat("applied ", options.source));
-  for (const Job& job : file.jobs) request.jobs.push_back({job, JobToJson(job)});
+  for (const Job& job : file.jobs) {
+    request.jobs.push_back({job, JobToJson(job)});
+    request.jobs.back().job.nodes = WantedLabels(job);
+  }
   if (file.journal_full) RETURN_IF_ERROR(session.acts().SetJournal(*file.journal_full));
   return session.acts().Apply(request);
 }

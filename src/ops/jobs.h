@@ -25,24 +25,35 @@ struct JobSummary {
   int64_t late = 0;    // of them, past their deadline (done_by)
   absl::Duration lag;  // how long the oldest gap has been due; 0: none
   int running = 0;
+  // What no living node has and the job wants: labels, or the program of its handler. Empty also
+  // where no node lives at all.
+  std::vector<std::string> unserved;
+  std::string
+      unreadable;  // why this program cannot read its definition; all but `row` is unset then
 };
 
 // The instant by which the period that was due at `due` should be DONE: the next such local time
 // after due, a length after it, or where the job names none, its start deadline and its time-out.
 absl::Time DoneByInstant(const ResolvedJob& job, absl::Time due);
 
-// `name` empty: every job, by name.
+// `name` empty: every job, by name. Asks the store a fixed number of times, however many there are.
 absl::StatusOr<std::vector<JobSummary>> ListJobs(Session& session, absl::string_view name);
+
+// Whether the node has given a sign of life in the last half minute, and has not left.
+bool IsAlive(const NodeRow& node, absl::Time now);
 
 struct ApplyFileOptions {
   std::string source;  // what the set of jobs is called; jobs of other sources are left alone
   bool force = false;
   bool prune = false;
+  bool take_over = false;  // jobs of another source become this one's
   // A one-off that is new and past its start deadline, which would never run, is refused.
   bool refuse_past = false;
 };
-// Writes the file's jobs as new versions where they changed. A job that says `suspend: true` is
-// suspended.
+// A job that runs a handler is for nodes whose program has it: it is written with HandlerLabel
+// (ops/node.h) among the labels that it asks for. Writes the file's jobs as new versions where they
+// changed. A job that says `suspend: true` is suspended. FailedPrecondition: a job of another
+// source is in it, without `take_over`; or the file was superseded, without `force`.
 absl::StatusOr<ApplyAnswer> ApplyFile(Session& session, const JobFile& file,
                                       const ApplyFileOptions& options);
 

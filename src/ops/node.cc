@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,14 @@ absl::StatusOr<absl::Duration> BeatDeadline(Database& database) {
 
 }  // namespace
 
+std::string OwnProgram() {
+  char path[PATH_MAX];
+  const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
+  return size < 0 ? std::string() : std::string(path, static_cast<size_t>(size));
+}
+
+std::string HandlerLabel(absl::string_view handler) { return absl::StrCat("handler:", handler); }
+
 std::string NewNodeName() {
   char host[256] = "unknown";
   gethostname(host, sizeof host - 1);
@@ -42,15 +51,16 @@ absl::StatusOr<std::unique_ptr<ServingNode>> ServingNode::Start(NodeConfig confi
                                                                 EngineEvents& events) {
   std::unique_ptr<ServingNode> node(new ServingNode);
   node->name_ = NewNodeName();
-  ASSIGN_OR_RETURN(node->database_, DatabaseFromUrl(config.store_url, DatabaseOptions{}));
-  RETURN_IF_ERROR(node->database_->Migrate());
-  DatabaseOptions beat;
-  ASSIGN_OR_RETURN(beat.call_deadline, BeatDeadline(*node->database_));
-  ASSIGN_OR_RETURN(node->beat_database_, DatabaseFromUrl(config.store_url, beat));
   if (!config.history_file.empty()) {
     ASSIGN_OR_RETURN(node->history_, OpenHistory(config.history_file));
   }
   ASSIGN_OR_RETURN(node->runner_, OpenProcessRunner({.folder = config.runtime_folder}));
+  ASSIGN_OR_RETURN(node->database_, DatabaseFromUrl(config.store_url, DatabaseOptions{}));
+  RETURN_IF_ERROR(node->database_->Migrate());
+  if (config.prepare) RETURN_IF_ERROR(config.prepare(*node->database_));
+  DatabaseOptions beat;
+  ASSIGN_OR_RETURN(beat.call_deadline, BeatDeadline(*node->database_));
+  ASSIGN_OR_RETURN(node->beat_database_, DatabaseFromUrl(config.store_url, beat));
   if (config.wrap_runner) node->runner_ = config.wrap_runner(std::move(node->runner_));
   NodeParts parts;
   parts.options.id = {node->name_, config.labels};

@@ -28,9 +28,19 @@ struct NodeConfig {
   std::string history_file;    // the event history, witness W1; empty: none
   std::string
       give_back_program;  // the matins binary; empty: leases of a dead node end by themselves
+  // Called when all that is this node's own (folder, files) is there and the schema is the wanted
+  // one, before anything is planned. A node that could not serve changes nothing in the store.
+  std::function<absl::Status(Database&)> prepare;
   // Puts a runner around (or in place of) the one for processes, e.g. for in-process handlers.
   std::function<std::unique_ptr<Runner>(std::unique_ptr<Runner> processes)> wrap_runner;
 };
+
+// This program's own file, for a guard or a child to start; empty where /proc does not tell.
+std::string OwnProgram();
+
+// The label of nodes whose program has this handler; no label that a person gives looks like it.
+// ApplyFile has the jobs of that handler ask for it.
+std::string HandlerLabel(absl::string_view handler);
 
 // "HOST/8 hex digits": a new one at each start, so that an earlier life's runs are never taken for
 // this one's.
@@ -38,8 +48,8 @@ std::string NewNodeName();
 
 class ServingNode {
  public:
-  // Migrates the schema where it is older, and starts planning and running. `events` outlives the
-  // node.
+  // Migrates the schema where it is older, prepares, and starts planning and running. `events`
+  // outlives the node.
   static absl::StatusOr<std::unique_ptr<ServingNode>> Start(NodeConfig config,
                                                             EngineEvents& events);
   ~ServingNode();

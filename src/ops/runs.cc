@@ -1,11 +1,16 @@
 #include "ops/runs.h"
 
 #include <algorithm>
+#include <set>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "base/variable.h"
+#include "job/utf8.h"
 #include "job/words.h"
 #include "nlohmann/json.hpp"
 #include "plan/calendar_fires.h"
@@ -19,6 +24,26 @@ std::string ParamsJson(const std::vector<std::pair<std::string, std::string>>& p
   nlohmann::json object = nlohmann::json::object();
   for (const auto& [name, value] : params) object[name] = value;
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// The run gets each as MATINS_PARAM_name: what cannot be one would fail long after it was asked
+// for.
+absl::Status CheckParams(const RunByHandRequest& request) {
+  std::set<absl::string_view> names;
+  for (const auto& [name, value] : request.params) {
+    const std::string where = absl::StrCat("parameter '", absl::Utf8SafeCHexEscape(name), "'");
+    if (!IsVariableName(name)) {
+      return BadInput(where, "is no variable's name",
+                      "use letters, digits and '_', no digit first");
+    }
+    if (!names.insert(name).second)
+      return BadInput(where, "is given twice", "leave one of them out");
+    if (FindNotUtf8(value) != absl::string_view::npos || absl::StrContains(value, '\0')) {
+      return BadInput(where, "has a value that is no UTF-8 text",
+                      "write it in UTF-8, or give the name of a file that holds the bytes");
+    }
+  }
+  return absl::OkStatus();
 }
 
 // The newest period that is due, by today's version.
@@ -96,8 +121,9 @@ absl::StatusOr<std::vector<PeriodRow>> RowsBetween(Session& session,
   return session.acts().ReadRows(filter);
 }
 
-BackfillAnswer AnswerOf(const BackfillPlan& plan) {
+BackfillAnswer AnswerOf(const BackfillPlan& plan, absl::Duration source_window) {
   BackfillAnswer answer;
+  answer.source_window = source_window;
   for (const Intent& intent : plan.write.intents) {
     if (intent.skip_reason.empty() && intent.kind != Intent::Kind::kSkip)
       answer.run.push_back(intent.key.period);
@@ -107,6 +133,7 @@ BackfillAnswer AnswerOf(const BackfillPlan& plan) {
     answer.run.push_back(key.period);
   }
   for (const PeriodKey& key : plan.left) answer.left.push_back(key.period);
+  for (const PeriodKey& key : plan.unfillable) answer.unfillable.push_back(key.period);
   std::sort(answer.run.begin(), answer.run.end());
   return answer;
 }
@@ -119,6 +146,7 @@ bool HasEnded(const PeriodRow& row) {
 }  // namespace
 
 absl::StatusOr<RunByHandAnswer> RunByHand(Session& session, const RunByHandRequest& request) {
+  RETURN_IF_ERROR(CheckParams(request));
   ASSIGN_OR_RETURN(const Planned planned, Planned::Read(session, request.job));
   if (planned.state().suspended) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -209,20 +237,22 @@ absl::StatusOr<BackfillAnswer> BackfillJob(Session& session, const BackfillReque
   }
   const Act act = session.MakeAct(request.reason.empty() ? "backfill" : request.reason);
   BackfillPlan plan;
+  absl::Duration source_window;
   const auto make = [&](const Planned& planned) -> absl::StatusOr<PlanWrite> {
     ASSIGN_OR_RETURN(const std::vector<PeriodRow> existing, RowsBetween(session, request));
     ASSIGN_OR_RETURN(plan, PlanBackfill(planned.Input(), existing, request.from, request.to));
     plan.write.act = act;
+    source_window = planned.current().job.backfill.source_window;
     return plan.write;
   };
   if (request.dry_run) {
     ASSIGN_OR_RETURN(const Planned planned, Planned::Read(session, request.job));
     RETURN_IF_ERROR(make(planned).status());
-    return AnswerOf(plan);
+    return AnswerOf(plan, source_window);
   }
   RETURN_IF_ERROR(PlanAndWrite(session, request.job, make));
   for (const PeriodKey& key : plan.reopen) RETURN_IF_ERROR(session.acts().Reopen(key, "", act));
-  return AnswerOf(plan);
+  return AnswerOf(plan, source_window);
 }
 
 }  // namespace matins

@@ -29,6 +29,7 @@ struct RunByHandAnswer {
   // answer to this call. 0: any row is.
   int64_t failed_change = 0;
 };
+// InvalidArgument: a parameter that cannot be a run's MATINS_PARAM_name.
 // FailedPrecondition: RUNNING (names the runner), DONE without `again` and a reason, suspended, or
 // parameters for a period that is PLANNED or FAILED: it goes on with its own.
 absl::StatusOr<RunByHandAnswer> RunByHand(Session& session, const RunByHandRequest& request);
@@ -57,6 +58,9 @@ struct BackfillAnswer {
   std::vector<std::string> run;     // periods that will run, oldest first
   std::vector<std::string> reopen;  // SKIPPED ones that are opened again, among them
   std::vector<std::string> left;    // DONE, RUNNING or PLANNED already
+  // Past the source's window, so that no run could fill them: SKIPPED(unfillable).
+  std::vector<std::string> unfillable;
+  absl::Duration source_window;
 };
 absl::StatusOr<BackfillAnswer> BackfillJob(Session& session, const BackfillRequest& request);
 

@@ -65,9 +65,22 @@ absl::StatusOr<Planned> Planned::Read(Session& session, absl::string_view job) {
   request.jobs = {std::string(job)};
   ASSIGN_OR_RETURN(DueJobs due, session.store().ReadDue(request));
   if (due.jobs.empty()) return absl::NotFoundError(absl::StrCat("no job '", job, "'"));
+  return Of(std::move(due.jobs.front()), due.now);
+}
+
+std::map<std::string, absl::StatusOr<Planned>> Planned::Resolve(DueJobs due) {
+  std::map<std::string, absl::StatusOr<Planned>> all;
+  for (JobState& state : due.jobs) {
+    const std::string name = state.job;
+    all.emplace(name, Of(std::move(state), due.now));
+  }
+  return all;
+}
+
+absl::StatusOr<Planned> Planned::Of(JobState state, absl::Time now) {
   Planned planned;
-  planned.now_ = due.now;
-  planned.state_ = std::make_unique<JobState>(std::move(due.jobs.front()));
+  planned.now_ = now;
+  planned.state_ = std::make_unique<JobState>(std::move(state));
   planned.resumed_ = std::make_unique<JobState>(*planned.state_);
   planned.resumed_->suspended = false;
   for (const JobVersion& version : planned.state_->versions) {
@@ -77,7 +90,8 @@ absl::StatusOr<Planned> Planned::Read(Session& session, absl::string_view job) {
     planned.versions_.push_back({version.number, version.from, planned.resolved_.back().get()});
   }
   if (planned.versions_.empty())
-    return absl::InternalError(absl::StrCat("job '", job, "' has no version"));
+    return absl::InternalError(
+        absl::StrCat("job '", planned.state_->job, "' has no version; `matins db check`"));
   return planned;
 }
 

@@ -4,6 +4,7 @@
 #define MATINS_OPS_SESSION_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,6 +48,9 @@ std::string WhoAmI();
 class Planned {
  public:
   static absl::StatusOr<Planned> Read(Session& session, absl::string_view job);
+  // All that `due` holds, by job; an error in place of one whose definition this program cannot
+  // read. One read for many: `due` is of ReadDue.
+  static std::map<std::string, absl::StatusOr<Planned>> Resolve(DueJobs due);
 
   const JobState& state() const { return *state_; }
   const ResolvedJob& current() const { return *versions_.back().job; }
@@ -57,6 +61,7 @@ class Planned {
 
  private:
   Planned() = default;
+  static absl::StatusOr<Planned> Of(JobState state, absl::Time now);
   std::unique_ptr<JobState> state_;
   std::unique_ptr<JobState> resumed_;
   std::vector<std::unique_ptr<ResolvedJob>> resolved_;

@@ -74,7 +74,7 @@ class Backfiller {
       intent.manual = intent.backfill = true;
     } else {
       intent.skip_reason = reason::kUnfillable;
-      plan_.left.push_back(key);
+      plan_.unfillable.push_back(key);
     }
     plan_.write.intents.push_back(std::move(intent));
     return absl::OkStatus();
@@ -82,8 +82,10 @@ class Backfiller {
 
   absl::Status TakeRow(const PeriodRow& row, const PeriodKey& key, bool fillable) {
     const bool reopen = row.status == PeriodStatus::kSkipped || row.held;
-    if (!fillable || (!reopen && row.status != PeriodStatus::kFailed)) {
+    if (!reopen && row.status != PeriodStatus::kFailed) {
       plan_.left.push_back(key);
+    } else if (!fillable) {
+      plan_.unfillable.push_back(key);
     } else if (reopen) {
       plan_.reopen.push_back(key);
     } else {

@@ -92,7 +92,8 @@ TEST(Backfill, WhatTheSourceNoLongerHasIsRecordedNotRun) {
   const auto plan = PlanBackfill(world.Input(At("2026-11-20T12:00:00Z")), {},
                                  absl::CivilDay(2026, 11, 14), absl::CivilDay(2026, 11, 18));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_THAT(Periods(plan->left), ElementsAre("2026-11-14", "2026-11-15", "2026-11-16"));
+  EXPECT_THAT(Periods(plan->unfillable), ElementsAre("2026-11-14", "2026-11-15", "2026-11-16"));
+  EXPECT_THAT(plan->left, IsEmpty());
   ASSERT_THAT(plan->write.intents, SizeIs(5));
   EXPECT_EQ(plan->write.intents[2].skip_reason, "unfillable");
   EXPECT_EQ(plan->write.intents[3].skip_reason, "");

@@ -41,13 +41,14 @@ absl::StatusOr<PlanWrite> PlanJob(const PlanInput& input);
 // A person's back-fill of periods that were due by now and whose biz_date is in [from, to]:
 // misfire, cap, first sight and floor do not apply, order and the source window do. What was never
 // planned or failed gets a manual row or new attempts; SKIPPED and FAILED(held) ones are answered
-// in `reopen`; those that are DONE, RUNNING or PLANNED, and those that the source no longer has
-// (SKIPPED(unfillable) where they had no row), in `left`. `existing`: the rows with a biz_date in
-// the range. InvalidArgument: from > to, or more than 10,000 periods.
+// in `reopen`; those that are DONE, RUNNING or PLANNED in `left`; those that the source no longer
+// has (SKIPPED(unfillable) where they had no row) in `unfillable`. `existing`: the rows with a
+// biz_date in the range. InvalidArgument: from > to, or more than 10,000 periods.
 struct BackfillPlan {
   PlanWrite write;
   std::vector<PeriodKey> reopen;
   std::vector<PeriodKey> left;
+  std::vector<PeriodKey> unfillable;
 };
 absl::StatusOr<BackfillPlan> PlanBackfill(const PlanInput& input,
                                           absl::Span<const PeriodRow> existing, absl::CivilDay from,

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import unittest
 from datetime import datetime, timedelta, timezone
@@ -54,6 +55,78 @@ class Commands(StoreCase):
             f.write(jobs(daily()))
         self.refused(4, 'job', 'apply', path, says=['--force'])
         self.ok('job', 'apply', path, '--force')
+
+    def test_a_job_of_another_source_is_taken_over_only_when_asked(self):
+        self.apply(jobs(daily()))
+        path = os.path.join(self.folder, 'other.yaml')
+        with open(path, 'w') as f:
+            f.write(jobs(daily('new'), daily(shell='echo theirs')))
+        self.refused(4, 'job', 'apply', path, says=["'daily' (of jobs.yaml)", '--source', '--take-over'])
+        self.refused(4, 'job', 'apply', path, '--force', says=['--take-over'])
+        done = self.run_matins('serve', path, '--runtime-dir', self.folder)
+        self.assertEqual((done.returncode, 'of jobs.yaml' in done.stderr), (4, True), done.stderr)
+        self.assertEqual([(job['name'], job['source']) for job in self.json('job', 'list')], [('daily', 'jobs.yaml')])
+        self.ok('job', 'apply', path, '--take-over')
+        self.assertEqual({job['source'] for job in self.json('job', 'list')}, {'other.yaml'})
+        self.refused(4, 'job', 'apply', os.path.join(self.folder, 'jobs.yaml'), says=['of other.yaml'])
+        self.ok('job', 'apply', path, '--source', 'other.yaml')
+
+    def test_a_node_that_could_not_serve_changes_nothing(self):
+        path = os.path.join(self.folder, 'jobs.yaml')
+        with open(path, 'w') as f:
+            f.write(jobs(daily()))
+        for wrong, says in ((['--runtime-dir', '/tmp/' + 60 * 'x'], '48 bytes'), (['--label', 'a b'], "--label 'a b'"),
+                            (['--history', '/no/such/folder/file'], '/no/such/folder'), (['--label', ''], '--label')):
+            self.assertIn(says, self.refused(2, 'serve', path, '--runtime-dir', self.folder, *wrong[:2])
+                          if wrong[0] != '--runtime-dir' else self.refused(2, 'serve', path, *wrong))
+            self.assertEqual(self.json('job', 'list'), [], wrong)
+
+    def test_a_job_waits_for_a_node_that_can_run_it_and_the_list_says_what_is_missing(self):
+        start = f'    backfill: {{ start: {day(1)} }}\n'
+        handler = daily('inside', more=start).replace("{ shell: 'echo hello' }", '{ handler: settle }')
+        path = os.path.join(self.folder, 'jobs.yaml')
+        with open(path, 'w') as f:
+            f.write(jobs(handler, daily('east', more=start + '    nodes: [db-east]'), daily('any', more=start)))
+        node = self.node(path)
+        self.assertIn("this node has no handlers; its runs wait for a program that embeds Matins and has 'settle'", node.text())
+        eventually('the job for any node', lambda: self.status_of('any', day(1)) == 'DONE')
+        listed = {job['name']: job for job in self.json('job', 'list')}
+        self.assertEqual({name: job['unserved'] for name, job in listed.items()},
+                         {'any': [], 'inside': ['handler:settle'], 'east': ['db-east']})
+        self.assertEqual(listed['inside']['state'], 'no living node has handler:settle')
+        # Nobody tried: it is not a failure of the job that this node has no such handler.
+        self.assertEqual((self.status_of('inside', day(1)), self.json('runs', 'inside')), ('PLANNED', []))
+        self.node('--label', 'db-east')
+        eventually('the job of the other node', lambda: self.status_of('east', day(1)) == 'DONE')
+        self.assertEqual({job['name']: job['unserved'] for job in self.json('job', 'list')}['east'], [])
+
+    def test_a_reload_tells_each_mistake_of_the_file_on_a_line(self):
+        path = os.path.join(self.folder, 'jobs.yaml')
+        with open(path, 'w') as f:
+            f.write(jobs(daily()))
+        node = self.node(path)
+        with open(path, 'w') as f:
+            f.write(jobs(daily(misfire='sometimes', more='    timeout: soon')))
+        node.signal(signal.SIGHUP)
+        eventually('the refusal', lambda: 'not reloaded' in node.text() and 'soon' in node.text())
+        lines = [line for line in node.text().splitlines() if ' error ' in line]
+        self.assertEqual(len(lines), 2, lines)
+        self.assertRegex(lines[1], r'error   .*jobs.yaml:\d+:\d+: ')
+        self.assertNotIn('\ufffd', node.text())
+
+    def test_what_a_check_prints_that_is_no_figure_is_told(self):
+        more = '    check: { shell: "echo rows=7; echo oops; echo sum=many" }'
+        self.apply(jobs(daily(more=more), daily('good', more='    check: { shell: "echo rows=7" }')))
+        self.node()
+        for name in ('daily', 'good'):
+            self.ok('run', name, '--date', day(1), '--wait')
+        self.assertIn("check: 2 lines are no figures (name=number, each name once), the first: 'oops'",
+                      self.json('runs', 'daily')[0]['message'])
+        self.assertIn('check: 2 lines', self.ok('runs', 'daily'))
+        self.assertEqual(self.json('runs', 'good')[0]['message'], '')
+        self.assertEqual(self.sql("select job_name, name, value from job_figure order by 1"), self.sql(
+            "select 'daily', 'rows', value from job_figure where job_name = 'daily' union all "
+            "select 'good', 'rows', value from job_figure where job_name = 'good'"))
 
     def test_jobs_missing_from_the_file_go_only_with_prune(self):
         self.apply(jobs(daily('one'), daily('two')))
@@ -119,6 +192,21 @@ class Commands(StoreCase):
         runs = [run['period'] for run in reversed(self.json('runs', 'daily'))]
         self.assertEqual(runs, [day(4), day(3), day(2)])
         self.refused(2, 'backfill', 'daily', '--from', day(2), '--to', day(4))
+        ahead = self.ok('backfill', 'daily', '--from', day(-5), '--to', day(-9))
+        self.assertIn('is due yet', ahead)
+
+    def test_a_backfill_tells_what_the_source_no_longer_has(self):
+        self.apply(jobs(daily(more='    backfill: { source_window: 3d }')))
+        answer = self.json('backfill', 'daily', '--from', day(6), '--to', day(2), '--dry-run')
+        self.assertEqual((answer['run'], answer['left']), ([day(2)], []) if day(3) in answer['unfillable'] else ([day(3), day(2)], []))
+        self.assertEqual(answer['unfillable'][:3], [day(6), day(5), day(4)])
+        text = self.ok('backfill', 'daily', '--from', day(6), '--to', day(2))
+        self.assertIn(f'cannot be filled, {day(6)} to ', text)
+        self.assertIn('the source keeps 3d (backfill.source_window)', text)
+        self.assertEqual(self.rows('daily')[day(6)]['reason'], 'unfillable')
+        # A second time they are still that, and not "already planned".
+        again = self.json('backfill', 'daily', '--from', day(6), '--to', day(2))
+        self.assertEqual((again['unfillable'], len(again['left'])), (answer['unfillable'], len(answer['run'])))
 
     def test_a_failed_date_blocks_until_it_is_skipped_with_a_reason(self):
         start = f'    backfill: {{ start: {day(3)} }}'
@@ -178,6 +266,7 @@ class Commands(StoreCase):
         self.ok('job', 'delete', 'nightly', '--reason', 'gone')
         self.refused(3, 'job', 'show', 'nightly')
         self.assertEqual(len(self.json('runs')), 1)
+        self.assertEqual(len(self.json('runs', 'nightly')), 1)  # a deleted job's runs stay to be seen
 
     def test_checkpoint_result_and_fence_speak_to_the_node(self):
         script = (f'set -e; {MATINS} fence; {MATINS} checkpoint 1 half; {MATINS} result "{{\\"rows\\": 7}}"; '
@@ -195,6 +284,8 @@ class Commands(StoreCase):
         self.apply(jobs(daily(shell=f'! {MATINS} checkpoint 1 "$(head -c 70000 /dev/zero | tr "\\0" a)" && {MATINS} checkpoint 1 ok')))
         self.ok('run', 'daily', '--date', day(2), '--wait')
         self.refused(2, 'checkpoint', '1', says=['MATINS_SOCKET'])
+        for wrong in ('0', 'half', '99999999999999999999', '1.5'):
+            self.refused(2, 'checkpoint', wrong, says=[f"NUMBER: '{wrong}'", 'whole number from 1'])
 
     def test_status_tells_nodes_and_what_waits(self):
         node = self.node('--label', 'db-east')
@@ -240,6 +331,12 @@ class Commands(StoreCase):
         self.refused(2, 'watermark', 'daily', '--from', '2026-02-30')
         self.refused(2, 'frobnicate', says=["no command 'frobnicate'"])
         self.refused(2, 'run', 'daily', '--param', 'x=a\udcff', says=['UTF-8'])
+        self.refused(2, 'run', 'daily', '--param', 'x-y=1', says=["'x-y'", 'digits'])
+        self.refused(2, 'run', 'daily', '--param', 'x=1', '--param', 'x=2', says=['twice'])
+        self.refused(2, 'run', 'daily', '--timeout', '5s', says=['--wait'])
+        self.assertEqual(self.rows('daily'), {})
+        self.refused(3, 'runs', 'nobody', says=['nobody', 'daily'])
+        self.assertEqual(self.json('runs', 'daily'), [])
         self.refused(7, 'wait', 'daily', day(1), '--timeout', '100ms')
 
 
@@ -259,6 +356,13 @@ class WithoutStore(unittest.TestCase):
         self.assertIn('error', answers[1])
         self.assertTrue('error' in answers[2] or answers[2] == {'next': []})
         self.assertEqual(self.matins('next', '61 * * * *').returncode, 2)
+
+    def test_options_that_would_do_nothing_are_refused(self):
+        for words in (['demo', '--story', '--once'], ['demo', '--story', '--days', '3'], ['serve', '--source', 'x'],
+                      ['next', '--batch', '@daily']):
+            done = self.matins(*words, input='')
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(words[1], done.stderr)
 
     def test_lint_tells_line_reason_and_mend(self):
         text = 'jobs:\n  - name: a\n    schedule: "0 1 * * *"\n    run: { shell: "true" }\n'
