@@ -101,7 +101,8 @@ class Ends(Cases):
         text = self.ok('logs', run['run'])
         self.assertTrue(text.startswith('first\nxxx') and text.endswith('xxx\nlast\n'))
         self.assertIn(str(run['output_bytes'] - 256 * 1024), text.replace(',', ''))
-        self.assertLess(resident() - before, 50)
+        if not os.environ.get('MATINS_SANITIZE'):  # a sanitizer keeps what was freed
+            self.assertLess(resident() - before, 50)
 
     def test_any_bytes_of_output_are_kept(self):
         self.apply(jobs(job('bytes', r"printf 'hi\n\200\377\000end\n\344'; printf '\275\240\rdone\n'")))
