@@ -3,10 +3,9 @@ handed over."""
 import os
 import signal
 import subprocess
-import unittest
 from datetime import datetime, timedelta, timezone
 
-from support import MATINS, PATIENCE, StoreCase, eventually, for_each_store
+from support import MATINS, PATIENCE, StoreCase, eventually, for_each_store, main
 
 TODAY = datetime.now(timezone.utc).date()
 
@@ -254,4 +253,4 @@ class HandOver(Cases):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    main()
