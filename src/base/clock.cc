@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "absl/time/clock.h"
+#include "base/fault.h"
 
 namespace matins {
 namespace {
@@ -12,7 +13,7 @@ class RealClock final : public Clock {
   absl::Time WallNow() override { return absl::Now(); }
   absl::Duration BootNow() override {
     timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
+    clock_gettime(IsMutant(Mutant::kMonotonicClock) ? CLOCK_MONOTONIC : CLOCK_BOOTTIME, &now);
     return absl::DurationFromTimespec(now);
   }
   bool AwaitUntil(absl::Mutex& mutex, const absl::Condition& wake, absl::Duration until) override {

@@ -26,6 +26,7 @@ absl::StatusOr<absl::Duration> BeatLane::Turn() {
     return node_.live.NextBeat();
   }
   MATINS_FAULT_POINT("beat.after_answer");
+  const absl::Duration proof = ProofOf(sent, node_.clock.BootNow());
   std::vector<DeadlineMove> moves;
   for (size_t i = 0; i < runs.size(); ++i) {
     const LiveRun& run = *runs[i];
@@ -43,8 +44,8 @@ absl::StatusOr<absl::Duration> BeatLane::Turn() {
     Testify(node_, "hb", "ok", requests[i].ticket);
     ++node_.counters.beats;
     const int64_t fence = run.claim.fence;
-    node_.live.Beaten(fence, sent);
-    const Deadline lease = LeaseDeadline(sent, run.job().lock.ttl, run.job().grace);
+    node_.live.Beaten(fence, proof);
+    const Deadline lease = LeaseDeadline(proof, run.job().lock.ttl, run.job().grace);
     moves.push_back({fence, lease});
     if (run.job().check.has_value()) moves.push_back({CheckId(fence), lease});
     if (answer.cancel_asked) {

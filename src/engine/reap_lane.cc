@@ -18,7 +18,7 @@ constexpr int kRunsATurn = 500;
 
 absl::StatusOr<absl::Duration> ReapLane::Turn() {
   const absl::Duration next = node_.clock.BootNow() + node_.options.sweep;
-  if (node_.frozen) return next;
+  if (node_.frozen || IsMutant(Mutant::kNoReap)) return next;
   ASSIGN_OR_RETURN(const std::vector<StaleRun> stale, store().ReadStale(kRunsATurn));
   if (stale.empty()) return next;
   std::vector<ReapRequest> requests;

@@ -126,7 +126,9 @@ absl::Status StartLane::Send(std::vector<Waiting> rows, int also_due) {
   MATINS_FAULT_POINT("start.before_send");
   const absl::Duration sent = node_.clock.BootNow();
   const absl::StatusOr<StartAnswers> answers = store().Start(request);
-  if (answers.ok()) return Take(rows, request, *answers, sent);
+  if (answers.ok()) {
+    return Take(rows, request, *answers, ProofOf(sent, node_.clock.BootNow()));
+  }
   for (const PeriodKey& key : request.keys) {
     Testify(node_, "claim", "info", {key, 0, 0, request.nonce}, -1, answers.status().message());
   }

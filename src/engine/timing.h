@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "absl/time/time.h"
+#include "base/fault.h"
 #include "execute/runner.h"
 
 namespace matins {
@@ -17,6 +18,12 @@ inline absl::Duration BeatEvery(absl::Duration ttl) { return ttl / 4; }
 inline absl::Duration CallDeadline(absl::Duration ttl) { return ttl / 6; }
 // A beat that was not answered is sent again after this.
 inline absl::Duration BeatRetry(absl::Duration ttl) { return ttl / 20; }
+
+// What an accepted call about a lease proves: that the lease lives for a ttl from its sending,
+// since nobody knows when between that and the answer the store granted it.
+inline absl::Duration ProofOf(absl::Duration sent, absl::Duration answered) {
+  return IsMutant(Mutant::kLeaseFromAnswer) ? answered : sent;
+}
 
 // SIGTERM begins ttl/6 + min(grace, ttl/4) before the lease can end; what is still alive is killed
 // ttl/6 before it.

@@ -14,6 +14,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "base/fault.h"
 #include "execute/guard/wire.h"
 
 namespace matins {
@@ -150,6 +151,7 @@ void GuardLink::Queue(char type, const std::string& payload) {
 }
 
 void GuardLink::SendPlan(const GuardPlan& plan, Deadline lease, Deadline time_out) {
+  if (IsMutant(Mutant::kNoGuardDeadline)) lease = time_out = Deadline{};
   guard_config config{.lease = Wire(lease),
                       .time_out = Wire(time_out),
                       .node_pid = getpid(),
@@ -174,7 +176,9 @@ void GuardLink::SendPlan(const GuardPlan& plan, Deadline lease, Deadline time_ou
   Queue('C', payload);
 }
 
-void GuardLink::SendLease(Deadline lease) { Queue('D', Bytes(Wire(lease))); }
+void GuardLink::SendLease(Deadline lease) {
+  if (!IsMutant(Mutant::kNoGuardDeadline)) Queue('D', Bytes(Wire(lease)));
+}
 
 void GuardLink::SendStop(StopReason reason, absl::Duration grace) {
   const int64_t ns = std::min<int64_t>(Nanos(grace), absl::ToInt64Nanoseconds(absl::Hours(24)));

@@ -112,7 +112,7 @@ TEST(NodeDeath, AStoppedNodesRunIsDeadByItsDeadline) {
   Node node(folder, "3", give_back, kTree);
   const std::vector<pid_t> pids = Pids(node);
   node.Signal(SIGSTOP);
-  for (pid_t pid : pids) EXPECT_TRUE(AwaitGone(pid));
+  for (pid_t pid : pids) ASSERT_TRUE(AwaitGone(pid));
   // It is stopped, not dead: its lease is its own affair, and it learns what happened.
   node.Signal(SIGCONT);
   EXPECT_EQ(node.Line(), "ended: signal 9 (Killed), stopped: lease lost");

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "base/fault.h"
+
 namespace matins {
 
 void StopPlan::MoveLease(Deadline lease) {
   if (reason_ != StopReason::kLeaseLost) lease_ = lease;
+  if (IsMutant(Mutant::kBeatMovesTimeOut)) time_out_ = lease;
 }
 
 void StopPlan::Ask(StopReason reason, absl::Duration now, absl::Duration grace) {

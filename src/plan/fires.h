@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "base/fault.h"
 #include "plan/plan.h"
 
 namespace matins {
@@ -21,7 +22,8 @@ struct DatedFire {
 // span it was given.
 class Fires {
  public:
-  explicit Fires(absl::Span<const VersionInForce> versions) : versions_(versions) {}
+  explicit Fires(absl::Span<const VersionInForce> versions)
+      : versions_(IsMutant(Mutant::kNewestVersion) ? versions.last(1) : versions) {}
 
   std::optional<DatedFire> Next(absl::Time after) const;
   std::optional<DatedFire> Previous(absl::Time before) const;

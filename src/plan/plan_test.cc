@@ -100,10 +100,11 @@ TEST(Plan, EachKeepsAllInsideTheCapOldestFirst) {
 
 TEST(Plan, TheMutantWithoutACapKeepsAll) {
 #if MATINS_LAB
+  const Mutant before = ActiveMutant();
   SetMutant(Mutant::kNoCap);
   World world = Minutely(Misfire::kEach);
   world.Plan(At("2026-11-29T10:40:30Z"));
-  SetMutant(Mutant::kNone);
+  SetMutant(before);
   EXPECT_THAT(world.Periods("SKIPPED cap"), IsEmpty());
 #else
   GTEST_SKIP() << "built without MATINS_LAB";

@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/fault.h"
 #include "base/status.h"
 
 namespace matins {
@@ -78,6 +80,16 @@ constexpr char kPostgresqlCommit[] =
     "WHERE job_name = ? AND period = ? AND generation = ? AND fence = ? AND status = 'RUNNING'\n"
     "  AND lease_until > matins_now() AND run_until > matins_now()";
 
+// A mutant takes conditions out, and leaves each '?' where it was.
+std::string StepText() {
+  if (!IsMutant(Mutant::kUnfencedStep)) return kStep;
+  return absl::StrReplaceAll(kStep, {{"fence = ? AND checkpoint = ?", "? > 0 AND ? >= 0"}});
+}
+std::string CommitText(absl::string_view commit) {
+  if (!IsMutant(Mutant::kUnfencedCommit)) return std::string(commit);
+  return absl::StrReplaceAll(commit, {{"generation = ? AND fence = ?", "? > 0 AND ? > 0"}});
+}
+
 // The statement with each '?' in turn replaced by its name.
 std::string Named(absl::string_view statement, const std::vector<absl::string_view>& names) {
   std::string text;
@@ -128,10 +140,10 @@ std::string Script(const FenceStatements& sql, absl::string_view begin, absl::st
 }  // namespace
 
 const FenceStatements& FenceSql(FenceDialect dialect) {
-  static const auto* const sqlite =
-      new FenceStatements{kTables, kRaise, kStep, kOnce, kSqliteLock, kSqliteCommit, kRecord};
+  static const auto* const sqlite = new FenceStatements{
+      kTables, kRaise, StepText(), kOnce, kSqliteLock, CommitText(kSqliteCommit), kRecord};
   static const auto* const postgresql = new FenceStatements{
-      kTables, kRaise, kStep, kOnce, kPostgresqlLock, kPostgresqlCommit, kRecord};
+      kTables, kRaise, StepText(), kOnce, kPostgresqlLock, CommitText(kPostgresqlCommit), kRecord};
   return dialect == FenceDialect::kSqlite ? *sqlite : *postgresql;
 }
 

@@ -42,7 +42,7 @@ bool StartRules::Ready(const RowFacts& facts, const JobFacts* job, Judged& judge
     answer.blocker = "its job is deleted";
   } else if (job->suspended) {
     Refuse(judged, StartResult::kSuspended, row.key.job);
-  } else if (row.not_before > facts_.now) {
+  } else if (row.not_before > facts_.now && !IsMutant(Mutant::kNoDueCheck)) {
     answer.result = StartResult::kNotDue;
     answer.blocker = FormatInstant(row.not_before);
   } else if (request_.not_after < facts_.now) {
@@ -50,7 +50,7 @@ bool StartRules::Ready(const RowFacts& facts, const JobFacts* job, Judged& judge
   } else if (row.start_by < facts_.now && row.attempts_total == 0) {
     // What was tried is not judged missed again while its attempts last.
     Refuse(judged, StartResult::kMissed, FormatInstant(row.start_by));
-  } else if (row.wait_until > facts_.now) {
+  } else if (row.wait_until > facts_.now && !IsMutant(Mutant::kNoOldLease)) {
     Refuse(judged, StartResult::kOldLease, FormatInstant(row.wait_until));
     judged.look_at = row.wait_until;
   } else if (!job->labels) {
@@ -82,8 +82,10 @@ bool StartRules::Free(const RowFacts& facts, const JobFacts& job, Judged& judged
     Refuse(judged, StartResult::kAfter, facts.after, absl::StrCat("after/", facts.after));
   } else if (!facts.holder.empty() || locks_taken_.contains(facts.lock_key)) {
     Refuse(judged, StartResult::kBusy, facts.holder.empty() ? facts.lock_key : facts.holder, lock);
-  } else if (!facts.leftover.empty()) {
+  } else if (!facts.leftover.empty() && !IsMutant(Mutant::kNoOldLease)) {
     Refuse(judged, StartResult::kBusy, facts.leftover, lock);
+  } else if (IsMutant(Mutant::kNoLimit)) {
+    return true;
   } else if (job.limit && job.running >= *job.limit) {
     Refuse(judged, StartResult::kFull, absl::StrCat("limits.job ", *job.limit), own);
   } else if (facts.row.backfill && job.max_parallel && job.backfills >= *job.max_parallel) {

@@ -4,6 +4,7 @@
 #define MATINS_CONFORMANCE_CHECKS_H_
 
 #include <optional>
+#include <ostream>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +20,9 @@ struct Check {
   std::vector<Mutant> caught;  // the mutants that must turn it red
   std::optional<Capability> needs;
 };
+
+// For GoogleTest.
+inline void PrintTo(const Check& check, std::ostream* out) { *out << check.name; }
 
 const std::vector<Check>& AllChecks();
 

@@ -236,6 +236,14 @@ TEST_F(Clock, NodesAreShownWithTheirOffsetAndDecideNothing) {
   EXPECT_EQ(nodes[0].name, "n1");
   EXPECT_EQ(nodes[0].clock_offset, absl::Seconds(7));
   EXPECT_FALSE(nodes[0].left);
+  // Years ahead, as after a dead battery: what is due and whose lease lives is the store's clock.
+  TickRequest wrong;
+  wrong.node.name = "n2";
+  wrong.wall = At(100'000'000);
+  ASSERT_OK(store().Tick(wrong).status());
+  const TickAnswer answer = TickAt(1);
+  EXPECT_EQ(answer.now, At(1));
+  EXPECT_FALSE(answer.frozen);
 }
 
 TEST_F(Clock, LeavingGivesBackWhatIsHeld) {

@@ -108,9 +108,11 @@ class PostgresBackend final : public Backend {
     return all;
   }
   std::set<Mutant> mutants() const override {
-    return {Mutant::kNoFenceCheck, Mutant::kNoLeaseCheck, Mutant::kClockBeforeLock,
-            Mutant::kNoUniqueKey,  Mutant::kBlindReap,    Mutant::kNoOrder,
-            Mutant::kNoFenceBump,  Mutant::kNaiveResolve, Mutant::kReviveLease};
+    return {Mutant::kNoFenceCheck,        Mutant::kNoLeaseCheck,    Mutant::kClockBeforeLock,
+            Mutant::kNoUniqueKey,         Mutant::kBlindReap,       Mutant::kNoOrder,
+            Mutant::kNoFenceBump,         Mutant::kNaiveResolve,    Mutant::kReviveLease,
+            Mutant::kBeatShortens,        Mutant::kBeatPastTimeOut, Mutant::kNoOldLease,
+            Mutant::kResolveBurnsNothing, Mutant::kCheckpointBack,  Mutant::kNoCheckpointOffer};
   }
   absl::StatusOr<std::unique_ptr<World>> NewWorld() override {
     const std::string direct = matins::testing::TestPostgresUrl();

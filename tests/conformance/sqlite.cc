@@ -114,9 +114,11 @@ class SqliteBackend final : public Backend {
             Capability::kLocks};
   }
   std::set<Mutant> mutants() const override {
-    return {Mutant::kNoFenceCheck, Mutant::kNoLeaseCheck, Mutant::kClockBeforeLock,
-            Mutant::kNoUniqueKey,  Mutant::kBlindReap,    Mutant::kNoOrder,
-            Mutant::kNoFenceBump,  Mutant::kNaiveResolve, Mutant::kReviveLease};
+    return {Mutant::kNoFenceCheck,        Mutant::kNoLeaseCheck,    Mutant::kClockBeforeLock,
+            Mutant::kNoUniqueKey,         Mutant::kBlindReap,       Mutant::kNoOrder,
+            Mutant::kNoFenceBump,         Mutant::kNaiveResolve,    Mutant::kReviveLease,
+            Mutant::kBeatShortens,        Mutant::kBeatPastTimeOut, Mutant::kNoOldLease,
+            Mutant::kResolveBurnsNothing, Mutant::kCheckpointBack,  Mutant::kNoCheckpointOffer};
   }
   absl::StatusOr<std::unique_ptr<World>> NewWorld() override {
     std::string folder =

@@ -3,9 +3,10 @@ change or a pause does to it."""
 import json
 import os
 import signal
+import unittest
 from datetime import datetime, timedelta, timezone
 
-from support import StoreCase, eventually, for_each_store, main
+from support import StoreCase, eventually, for_each_store
 
 TODAY = datetime.now(timezone.utc).date()
 
@@ -220,4 +221,4 @@ class FortyDates(StoreCase):
 
 
 if __name__ == '__main__':
-    main()
+    unittest.main()

@@ -23,7 +23,9 @@ std::string SecondsText(absl::Duration d) {
 std::string BurnAllText() {
   return absl::StrCat(
       "with l as materialized (select * from @.job_watermark r where r.status = 'RUNNING' and "
-      "r.fence > 0 order by r.job_name, r.period for update), "
+      "r.fence > 0",
+      IsMutant(Mutant::kNoSettleBurn) ? " and false" : "",
+      " order by r.job_name, r.period for update), "
       "c as materialized (select @NOW as now, count(*) from l), "
       "j as materialized (select l.*, ",
       kLossVerdict,
@@ -134,6 +136,7 @@ Mark ReadMark(const Rows& r) {
 std::string StepOf(const Mark& m, absl::Duration boot) {
   if (m.hwm == absl::InfinitePast()) return "";
   if (m.hwm - m.raw > kStepBack) {
+    if (IsMutant(Mutant::kNoStepBack)) return "";
     return absl::StrCat("the store's clock went back by ", SecondsText(m.hwm - m.raw), " at ",
                         FormatInstant(m.hwm));
   }
@@ -225,6 +228,7 @@ absl::StatusOr<TickAnswer> PostgresStore::Tick(const TickRequest& request) {
                      connection.Begin({session_.Of(kLockClock),
                                        session_.Of(kClockFacts, {name, IntervalText(kNodeGone)})}));
     Mark mark = ReadMark(rows[1]);
+    if (IsMutant(Mutant::kNodeClock)) mark.raw = request.wall;
     TickAnswer answer;
     answer.epoch = mark.epoch;
     if (MustWait(request, mark)) {

@@ -286,15 +286,18 @@ absl::Status Connection::Collect(size_t statements, absl::Time deadline, std::ve
   return first;
 }
 
+#define MATINS_TIME_OUTS                                                                     \
+  "select set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true), " \
+  "set_config('idle_in_transaction_session_timeout', $1, true)"
+
 Statement Connection::Settings() const {
   const auto ms = [](absl::Duration d) { return absl::StrCat(absl::ToInt64Milliseconds(d)); };
-  return {
-      "select set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true), "
-      "set_config('idle_in_transaction_session_timeout', $1, true), "
-      // An answer must survive a crash (I11), whatever the server's default is.
-      "case current_setting('synchronous_commit') when 'off' then "
-      "set_config('synchronous_commit', 'on', true) end",
-      {ms(options_.call_deadline), ms(options_.lock_wait)}};
+  // An answer must survive a crash (I11), whatever the server's default is.
+  constexpr char kFlushed[] = MATINS_TIME_OUTS
+      ", case current_setting('synchronous_commit') when 'off' then "
+      "set_config('synchronous_commit', 'on', true) end";
+  return {IsMutant(Mutant::kNoFlush) ? MATINS_TIME_OUTS : kFlushed,
+          {ms(options_.call_deadline), ms(options_.lock_wait)}};
 }
 
 absl::StatusOr<std::vector<Rows>> Connection::Read(const std::vector<Statement>& statements) {

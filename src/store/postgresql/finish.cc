@@ -267,7 +267,7 @@ absl::StatusOr<std::vector<ResolveAnswer>> PostgresStore::Resolve(
     std::vector<Statement> writes;
     if (verdict == Verdict::kComplete) {
       writes = FinishStatements(session_, requests, {i}, Locking::kWait);
-    } else if (verdict == Verdict::kBurn) {
+    } else if (verdict == Verdict::kBurn && !IsMutant(Mutant::kResolveBurnsNothing)) {
       writes = {BurnText(session_, r)};
     }
     if (writes.empty()) {

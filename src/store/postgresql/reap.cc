@@ -67,7 +67,9 @@ std::string ReapText(Locking locking) {
       "a as (insert into @.job_run (",
       kRunColumns, ", status, reason, message) select ", kRunValues,
       ", 'LOST', nullif(j.reason, ''), 'the lease ended; taken back by ' || j.node "
-      "from j join l on l.n = j.n cross join c where j.taken and l.fence > 0 "
+      "from j join l on l.n = j.n cross join c where j.taken and l.fence > 0 ",
+      IsMutant(Mutant::kNoRunRow) ? "and false " : "",
+
       "on conflict (fence) do nothing) "
       "select x.n, case when j.n is null then ",
       kUnlockedWhy, " when j.taken then '' else 'no' end from x left join j on j.n = x.n");

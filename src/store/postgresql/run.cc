@@ -21,13 +21,19 @@ absl::StatusOr<std::vector<ExtendAnswer>> PostgresStore::Extend(
       json.AddSpan("ttl", requests[i].ttl);
     }
     // Never shorter than before, never past run_until (I5).
+    const absl::string_view asked =
+        IsMutant(Mutant::kBeatPastTimeOut) ? "c.now + x.ttl" : "least(c.now + x.ttl, l.run_until)";
+    const std::string until = IsMutant(Mutant::kBeatShortens)
+                                  ? std::string(asked)
+                                  : absl::StrCat("greatest(l.lease_until, ", asked, ")");
     const std::string text = absl::StrCat(
         LockedRows("ttl interval", locking), ", j as materialized (select x.n, x.job, x.period, ",
-        TicketWhy(Asked::kExtend),
-        " as why, greatest(l.lease_until, least(c.now + x.ttl, l.run_until)) as lease, l.cancel_by,"
-        " l.cancel_why from x join l on l.n = x.n cross join c), "
-        "u as (update @.job_watermark r set lease_until = j.lease, ver = r.ver + 1, op = 'hb', "
-        "op_at = c.now from j cross join c where r.job_name = j.job and r.period = j.period and "
+        TicketWhy(Asked::kExtend), " as why, ", until,
+        " as lease, l.cancel_by, l.cancel_why from x join l on l.n = x.n cross join c), "
+        "u as (update @.job_watermark r set lease_until = j.lease, ",
+        IsMutant(Mutant::kSilentBeat) ? "" : "ver = r.ver + 1, ",
+        "op = 'hb', op_at = c.now from j cross join c where r.job_name = j.job and r.period = "
+        "j.period and "
         "j.why = '') "
         "select x.n, coalesce(j.why, ",
         kUnlockedWhy,
@@ -78,7 +84,9 @@ absl::StatusOr<std::vector<Refusal>> PostgresStore::Checkpoint(
         ", v as materialized (select x.*, l.checkpoint as last, ", TicketWhy(Asked::kCheckpoint),
         " as ticket_why from x join l on l.n = x.n cross join c), "
         "j as materialized (select v.*, case when ticket_why <> '' then ticket_why "
-        "when number <= greatest(last, 0) then 'checkpoint' else '' end as why from v), "
+        "when ",
+        IsMutant(Mutant::kCheckpointBack) ? "false" : "number <= greatest(last, 0)",
+        " then 'checkpoint' else '' end as why from v), "
         "u as (update @.job_watermark r set checkpoint = j.number, checkpointed_at = c.now, "
         "ver = r.ver + 1, op = 'ckpt', op_at = c.now from j cross join c "
         "where r.job_name = j.job and r.period = j.period and j.why = ''), "

@@ -89,20 +89,29 @@ SqlNames::SqlNames(absl::string_view schema) : schema_(schema) {}
 
 std::string SqlNames::operator()(absl::string_view sql) const {
   const std::string quoted = absl::StrCat("\"", schema_, "\".");
+  std::string now = absl::StrCat(quoted, "matins_now()");
+  if (IsMutant(Mutant::kClockBeforeLock)) now = "current_setting('matins.early')::timestamptz";
+  if (IsMutant(Mutant::kNoClockMark)) now = absl::StrCat(quoted, "matins_clock()");
+  const std::string frozen =
+      IsMutant(Mutant::kNoStepBack)
+          ? absl::StrCat("exists (select from ", quoted,
+                         "matins_meta where key = 'clock_frozen_why' and value <> '')")
+          : absl::StrCat(quoted, "matins_frozen()");
+  const std::string jumped =
+      IsMutant(Mutant::kNoStepForward)
+          ? ""
+          : absl::StrCat(" or coalesce(", quoted,
+                         "matins_clock() > (select timestamptz 'epoch' + value::bigint * interval "
+                         "'1 microsecond' + interval '1 hour' from ",
+                         quoted, "matins_meta where key = 'clock_hwm'), false)");
   return absl::StrReplaceAll(
-      sql, {{"@NOW", IsMutant(Mutant::kClockBeforeLock)
-                         ? std::string("current_setting('matins.early')::timestamptz")
-                         : absl::StrCat(quoted, "matins_now()")},
+      sql, {{"@NOW", now},
             {"@FENCE", absl::StrCat("((select value::bigint from ", quoted,
                                     "matins_meta where key = 'epoch') << 40 | nextval('", quoted,
                                     "matins_fence'))")},
-            {"@STEPPED", absl::StrCat(quoted, "matins_frozen()")},
+            {"@STEPPED", frozen},
             // In a sub-select: once a statement, not once a row.
-            {"@FROZEN", absl::StrCat("(select ", quoted, "matins_frozen() or coalesce(", quoted,
-                                     "matins_clock() > (select timestamptz 'epoch' + "
-                                     "value::bigint * interval '1 microsecond' + interval '1 "
-                                     "hour' from ",
-                                     quoted, "matins_meta where key = 'clock_hwm'), false))")},
+            {"@FROZEN", absl::StrCat("(select ", frozen, jumped, ")")},
             {"@.", quoted}});
 }
 

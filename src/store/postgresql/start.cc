@@ -223,6 +223,7 @@ Claim ReadClaim(const Rows& r, int i, const PeriodRow& row, int64_t nonce) {
   claim.claimed_at = r.Time(i, 8);
   claim.lease_until = r.Time(i, 9);
   claim.run_until = r.Time(i, 10);
+  if (IsMutant(Mutant::kNoCheckpointOffer)) return claim;
   claim.checkpoint = r.Int(i, 12);
   claim.checkpoint_data = r.Text(i, 13);
   return claim;

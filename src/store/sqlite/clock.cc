@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/fault.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "store/rules.h"
@@ -47,7 +48,10 @@ std::optional<std::string> StepSeen(absl::Time raw, absl::Time mark, const TickR
                            absl::FormatDuration(absl::Trunc(by, absl::Milliseconds(1))),
                            FormatInstant(mark));
   };
-  if (raw < mark - kStepBack) return told("back", mark - raw);
+  if (raw < mark - kStepBack) {
+    if (IsMutant(Mutant::kNoStepBack)) return std::nullopt;
+    return told("back", mark - raw);
+  }
   // Only a node that was here before the jump can say what its boot clock explains; a machine that
   // slept, or was down, is no step.
   if (!node || !IsUnjudged(raw, mark)) return std::nullopt;
@@ -129,7 +133,7 @@ void SettleClock(Connection& db, Transaction& transaction, absl::string_view who
   std::vector<Row> live;
   {
     Statement rows = db.Sql(kLive);
-    while (rows.Next()) live.push_back(ReadRow(rows));
+    while (!IsMutant(Mutant::kNoSettleBurn) && rows.Next()) live.push_back(ReadRow(rows));
   }
   Jobs jobs(db);
   for (const Row& row : live) {
@@ -168,7 +172,8 @@ void SettleClock(Connection& db, Transaction& transaction, absl::string_view who
 
 absl::StatusOr<TickAnswer> SqliteStore::Tick(const TickRequest& request) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "tick"));
-  const absl::Time raw = FromMicros(ToMicros(db_->RawClock()));
+  const absl::Time clock = IsMutant(Mutant::kNodeClock) ? request.wall : db_->RawClock();
+  const absl::Time raw = FromMicros(ToMicros(clock));
   const absl::Time mark = MetaTime(*db_, "clock_hwm").value_or(absl::InfinitePast());
   const std::optional<KnownNode> known = FindNode(*db_, request.node.name);
   TickAnswer answer;

@@ -225,7 +225,9 @@ absl::Status Connection::Configure() {
         absl::StrCat("sqlite:", options_.path, ": journal_mode is '", mode,
                      "' and cannot be made WAL; put the file on a local disk"));
   }
-  return Script("PRAGMA synchronous=FULL; PRAGMA foreign_keys=OFF; PRAGMA temp_store=MEMORY;");
+  RETURN_IF_ERROR(
+      Script(IsMutant(Mutant::kNoFlush) ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=FULL"));
+  return Script("PRAGMA foreign_keys=OFF; PRAGMA temp_store=MEMORY;");
 }
 
 Statement Connection::Prepare(absl::string_view sql) {
@@ -259,7 +261,8 @@ absl::Time Connection::RawClock() const { return options_.clock ? options_.clock
 absl::Time Connection::Now() {
   if (fixed_now_) return *fixed_now_;
   // A store keeps whole microseconds; a finer instant would compare unequal to its own copy.
-  return std::max(FromMicros(ToMicros(RawClock())), mark_);
+  const absl::Time raw = FromMicros(ToMicros(RawClock()));
+  return IsMutant(Mutant::kNoClockMark) ? raw : std::max(raw, mark_);
 }
 
 int64_t Connection::DataVersion() {
@@ -326,6 +329,7 @@ Meta ReadMeta(Connection& db) {
 }
 
 bool SteppedBack(const Connection& db, absl::Time mark) {
+  if (IsMutant(Mutant::kNoStepBack)) return false;
   return mark != absl::InfinitePast() && db.RawClock() < mark - kStepBack;
 }
 

@@ -46,6 +46,13 @@ std::string RefusalOfOwner(Connection& db, const std::optional<Row>& row, const 
   return by_job.Next() ? "done" : why;
 }
 
+// Never shorter than it was, never past the time-out (I5).
+absl::Time Extended(const Row& row, absl::Time asked) {
+  const absl::Time until =
+      IsMutant(Mutant::kBeatPastTimeOut) ? asked : std::min(asked, row.run_until);
+  return IsMutant(Mutant::kBeatShortens) ? until : std::max(row.lease_until, until);
+}
+
 // What the ends of a batch mean for their jobs: one write a job, however many ended.
 class JobNews {
  public:
@@ -170,13 +177,17 @@ absl::StatusOr<std::vector<ExtendAnswer>> SqliteStore::Extend(
     answer.refusal.why = RefusalOfOwner(*db_, row, request.ticket, now);
     if (answer.refusal.why == "lease" && IsMutant(Mutant::kReviveLease)) answer.refusal.why = "";
     if (answer.refusal.accepted()) {
-      answer.lease_until = std::max(row->lease_until, std::min(now + request.ttl, row->run_until));
+      answer.lease_until = Extended(*row, now + request.ttl);
       answer.cancel_asked = row->cancel_asked;
       answer.cancel_why = row->cancel_why;
-      db_->Sql(
-             "UPDATE job_watermark SET lease_until = ?, ver = ver + 1, op = 'hb', op_at = ? WHERE "
-             "job_name = ? AND period = ?",
-             answer.lease_until, now, row->key.job, row->key.period)
+      const char* const journaled =
+          "UPDATE job_watermark SET lease_until = ?, ver = ver + 1, op = 'hb', op_at = ? WHERE "
+          "job_name = ? AND period = ?";
+      const char* const silent =
+          "UPDATE job_watermark SET lease_until = ?, op = 'hb', op_at = ? WHERE job_name = ? AND "
+          "period = ?";
+      db_->Sql(IsMutant(Mutant::kSilentBeat) ? silent : journaled, answer.lease_until, now,
+               row->key.job, row->key.period)
           .Run();
     }
     answers.push_back(std::move(answer));
@@ -200,7 +211,9 @@ absl::StatusOr<std::vector<Refusal>> SqliteStore::Checkpoint(
   for (const CheckpointRequest& request : requests) {
     const std::optional<Row> row = FindRow(*db_, request.ticket.key);
     Refusal refusal{RefusalOfOwner(*db_, row, request.ticket, now)};
-    if (refusal.accepted() && request.number <= row->checkpoint) refusal.why = "checkpoint";
+    const bool forward =
+        IsMutant(Mutant::kCheckpointBack) || (row && request.number > row->checkpoint);
+    if (refusal.accepted() && !forward) refusal.why = "checkpoint";
     if (refusal.accepted()) {
       db_->Sql(
              "UPDATE job_watermark SET checkpoint = ?1, checkpointed_at = ?2, ver = ver + 1, "
@@ -260,7 +273,7 @@ absl::StatusOr<std::vector<ResolveAnswer>> SqliteStore::Resolve(
       if (!by_job && RefusalOf(row, request.ticket, transaction.now()).empty()) {
         Complete(*db_, transaction, *row, request, &news);
         kind = Kind::kCommitted;
-      } else {
+      } else if (!IsMutant(Mutant::kResolveBurnsNothing)) {
         // The answer is no; the fence is burnt, so that a late COMMIT must fail (I9).
         const Ending ending = TakenBack(*row, jobs.Find(row->key.job), transaction.now());
         EndAttempt(*db_, transaction, *row, ending);

@@ -39,12 +39,14 @@ class Gate {
     if (held_by_other && row.held_until > now_) return {StartResult::kTaken, row.held_by};
     if (job == nullptr) return {StartResult::kTaken, "its job is deleted"};
     if (job->suspended) return {StartResult::kSuspended, row.key.job};
-    if (row.not_before > now_) return {StartResult::kNotDue, FormatInstant(row.not_before)};
+    if (row.not_before > now_ && !IsMutant(Mutant::kNoDueCheck))
+      return {StartResult::kNotDue, FormatInstant(row.not_before)};
     if (request_.not_after < now_) return {StartResult::kGap, "planning is behind"};
     // What was tried is not judged missed again while its attempts last.
     if (row.start_by < now_ && row.attempts_total == 0)
       return {StartResult::kMissed, FormatInstant(row.start_by)};
-    if (row.wait_until > now_) return {StartResult::kOldLease, FormatInstant(row.wait_until)};
+    if (row.wait_until > now_ && !IsMutant(Mutant::kNoOldLease))
+      return {StartResult::kOldLease, FormatInstant(row.wait_until)};
     if (!HasLabels(request_.node.labels, job->labels)) {
       return {StartResult::kLabels, absl::StrCat("needs ", JsonArray(job->labels))};
     }
@@ -84,13 +86,16 @@ class Gate {
     if (!row.lock_key.empty()) {
       Statement lock =
           db_.Sql("SELECT 1 FROM job_lock WHERE lock_key = ? AND until > ?", row.lock_key, now_);
-      if (lock.Next()) return {StartResult::kBusy, row.lock_key};
+      if (lock.Next() && !IsMutant(Mutant::kNoOldLease)) {
+        return {StartResult::kBusy, row.lock_key};
+      }
       Statement holder = db_.Sql(
           "SELECT job_name || ' ' || period FROM job_watermark WHERE lock_key = ? AND "
           "lock_key IS NOT NULL AND status = 'RUNNING'",
           row.lock_key);
       if (holder.Next()) return {StartResult::kBusy, holder.Text(0)};
     }
+    if (IsMutant(Mutant::kNoLimit)) return {};
     if (job.limit && Running(row.key.job, false) >= *job.limit) {
       return {StartResult::kFull, absl::StrCat("limits.job ", *job.limit)};
     }
@@ -145,8 +150,9 @@ Claim Grant(Connection& db, Transaction& transaction, const StartRequest& reques
   claim.claimed_at = now;
   claim.run_until = now + job.timeout + job.grace;
   claim.lease_until = std::min(now + job.lock_ttl, claim.run_until);
-  claim.checkpoint = row.checkpoint;
-  if (row.checkpoint > 0) {
+  const bool offer = !IsMutant(Mutant::kNoCheckpointOffer);
+  claim.checkpoint = offer ? row.checkpoint : 0;
+  if (claim.checkpoint > 0) {
     Statement data = db.Sql(
         "SELECT data FROM job_checkpoint WHERE job_name = ? AND period = ? AND generation = ?",
         row.key.job, row.key.period, row.generation);

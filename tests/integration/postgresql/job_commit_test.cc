@@ -87,6 +87,13 @@ TEST_F(JobCommit, IsMissedWhereTheJobDidNotMakeIt) {
   EXPECT_EQ(why, "no_commit");
 }
 
+TEST_F(JobCommit, OfAnotherFenceChangesNothing) {
+  --claim_.fence;
+  CommitByJob();
+  ASSERT_OK_AND_ASSIGN(const PeriodRow row, stage_.Row(claim_.key));
+  EXPECT_EQ(row.status, PeriodStatus::kRunning);
+}
+
 TEST_F(JobCommit, ChangesNothingOnceTheLeaseHasEnded) {
   Run("update job_watermark set lease_until = clock_timestamp()");
   CommitByJob();

@@ -41,6 +41,28 @@ TEST(Server, WhatWasAcknowledgedSurvivesItsCrash) {
   EXPECT_FALSE(stage.Claimed(running.key, "n2").ok());
 }
 
+// I11: the server itself would answer a COMMIT before it is on the disk.
+TEST(Server, ThatWouldLoseTheNewestIsMadeToFlushIt) {
+  PostgresServer::Options options;
+  options.settings = {"synchronous_commit = off", "wal_writer_delay = 10s"};
+  ASSERT_OK_AND_ASSIGN(const auto server, PostgresServer::Start(options));
+  ASSERT_OK_AND_ASSIGN(Stage stage, Stage::Open(server->FreshSchemaUrl()));
+  ASSERT_OK(stage.Apply("a"));
+  ASSERT_OK(stage.Plan("a", 0, 1));
+  ASSERT_OK_AND_ASSIGN(const Claim claim, stage.Claimed(KeyOf("a", 0)));
+  const FinishRequest finish = DoneOf(claim);
+  ASSERT_OK(stage.store->Finish({&finish, 1}).status());
+  server->Crash();
+  ASSERT_OK(server->Restart());
+  absl::StatusOr<PeriodRow> row;
+  const absl::Time until = absl::Now() + absl::Seconds(20);
+  do {
+    row = stage.Row(claim.key);
+  } while (absl::IsUnavailable(row.status()) && absl::Now() < until);
+  ASSERT_OK(row.status());
+  EXPECT_EQ(row->status, PeriodStatus::kDone);
+}
+
 TEST(Server, ThatIsAwayAtTheStartIsUnavailableAndTakenWhenItComes) {
   ASSERT_OK_AND_ASSIGN(const auto server, PostgresServer::Start());
   const std::string url = server->FreshSchemaUrl();
