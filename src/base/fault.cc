@@ -31,6 +31,8 @@ constexpr std::pair<absl::string_view, Mutant> kMutants[] = {
     {"blind_reap", Mutant::kBlindReap},
     {"no_order", Mutant::kNoOrder},
     {"no_cap", Mutant::kNoCap},
+    {"no_source_window", Mutant::kNoSourceWindow},
+    {"no_first_sight", Mutant::kNoFirstSight},
     {"no_fence_bump", Mutant::kNoFenceBump},
     {"naive_resolve", Mutant::kNaiveResolve},
     {"revive_lease", Mutant::kReviveLease},

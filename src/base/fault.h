@@ -31,6 +31,8 @@ enum class Mutant {
   kBlindReap,        // reap updates by key alone, its condition not repeated (I1, I2)
   kNoOrder,          // START does not look at older periods (I16)
   kNoCap,            // the planner keeps all that is owed (I17)
+  kNoSourceWindow,   // and what the source no longer has (I17)
+  kNoFirstSight,     // and owes what was due before the job was first seen (I17)
   kNoFenceBump,      // a claim or reap reuses the old fence (I6)
   kNaiveResolve,     // resolve reads without locking and burns nothing (I9)
   kReviveLease,      // a heartbeat extends a dead lease (I5)

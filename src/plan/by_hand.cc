@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "base/fault.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "plan/find_fire.h"
@@ -33,9 +34,8 @@ std::optional<absl::Time> FireBefore(const Fires& fires, absl::Time fire) {
 
 class Backfiller {
  public:
-  Backfiller(const PlanInput& input, const Fires& fires, absl::Span<const PeriodRow> existing,
-             bool again)
-      : input_(input), fires_(fires), again_(again) {
+  Backfiller(const PlanInput& input, const Fires& fires, absl::Span<const PeriodRow> existing)
+      : input_(input), fires_(fires) {
     for (const PeriodRow& row : input.state->rows) rows_[row.key.period] = &row;
     for (const PeriodRow& row : existing) rows_[row.key.period] = &row;
     plan_.write = WriteFor(input);
@@ -65,17 +65,14 @@ class Backfiller {
  private:
   absl::Status Take(const NewPeriod& fresh, const Period& period) {
     const PeriodKey key{input_.state->job, period.key};
-    const absl::Duration window = fires_.job(fresh.version).job.backfill.source_window;
+    const absl::Duration window = IsMutant(Mutant::kNoSourceWindow)
+                                      ? absl::InfiniteDuration()
+                                      : fires_.job(fresh.version).job.backfill.source_window;
     const bool fillable = input_.now - fresh.fire.at <= window;
     const auto found = rows_.find(period.key);
     if (found != rows_.end()) return TakeRow(*found->second, key, fillable);
     ASSIGN_OR_RETURN(Intent intent, InsertOf(fires_, key.job, fresh));
     intent.start_by = absl::InfiniteFuture();
-    intent.reopens = intent.due <= input_.state->floor;
-    if (intent.reopens && !(again_ && fillable)) {
-      (again_ ? plan_.unfillable : plan_.left).push_back(key);
-      return absl::OkStatus();
-    }
     if (fillable) {
       intent.manual = intent.backfill = true;
     } else {
@@ -87,8 +84,7 @@ class Backfiller {
   }
 
   absl::Status TakeRow(const PeriodRow& row, const PeriodKey& key, bool fillable) {
-    const bool reopen = row.status == PeriodStatus::kSkipped || row.held ||
-                        (again_ && row.status == PeriodStatus::kDone);
+    const bool reopen = row.status == PeriodStatus::kSkipped || row.held;
     if (!reopen && row.status != PeriodStatus::kFailed) {
       plan_.left.push_back(key);
     } else if (!fillable) {
@@ -106,7 +102,6 @@ class Backfiller {
 
   const PlanInput& input_;
   const Fires& fires_;
-  const bool again_;
   absl::flat_hash_map<std::string, const PeriodRow*> rows_;
   BackfillPlan plan_;
 };
@@ -171,14 +166,14 @@ absl::StatusOr<Intent> ExistingByHand(const Fires& fires, const PeriodRow& row) 
 
 absl::StatusOr<BackfillPlan> PlanBackfill(const PlanInput& input,
                                           absl::Span<const PeriodRow> existing, absl::CivilDay from,
-                                          absl::CivilDay to, bool again) {
+                                          absl::CivilDay to) {
   if (from > to) {
     return BadInput(absl::StrCat("back-fill of ", input.state->job),
                     absl::StrCat("begins on ", FormatDay(from), ", after its end ", FormatDay(to)),
                     "write the earlier day first; both are included");
   }
   const Fires fires(input.versions);
-  return Backfiller(input, fires, existing, again).Run(from, to);
+  return Backfiller(input, fires, existing).Run(from, to);
 }
 
 absl::StatusOr<PlanWrite> PlanByHand(const PlanInput& input, absl::string_view key,
@@ -194,7 +189,6 @@ absl::StatusOr<PlanWrite> PlanByHand(const PlanInput& input, absl::string_view k
                    row ? ExistingByHand(fires, *row) : RowByHand(input, fires, period));
   intent.not_before = std::min(intent.not_before, input.now);
   if (row == nullptr) intent.not_before = input.now;
-  intent.reopens = row == nullptr && intent.due <= input.state->floor;
   intent.start_by = absl::InfiniteFuture();
   intent.manual = true;
   intent.params = std::string(params);

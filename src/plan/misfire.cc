@@ -17,7 +17,8 @@ bool IsPastCap(const Job& job, const OwedFacts& facts) {
 // has comes first: it says that a person cannot fill it either.
 absl::string_view WhyNot(const Job& job, const OwedFacts& facts, absl::Time now) {
   const absl::Duration age = now - facts.due;
-  if (age > job.backfill.source_window) return reason::kUnfillable;
+  if (age > job.backfill.source_window && !IsMutant(Mutant::kNoSourceWindow))
+    return reason::kUnfillable;
   if (age > job.backfill.max_age) return reason::kExpired;
   if (job.misfire == Misfire::kSkip) return reason::kMissed;
   if (job.misfire == Misfire::kLatest && facts.newer > 0) return reason::kSuperseded;

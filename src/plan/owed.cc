@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "base/fault.h"
 #include "base/status.h"
 #include "base/time.h"
 
@@ -48,6 +49,7 @@ absl::Time Bound(const PlanInput& input, const Fires& fires, absl::Time limit) {
   const JobState& state = *input.state;
   const ResolvedJob& job = fires.current();
   if (job.job.backfill.start) return BeforeBizDate(job, *job.job.backfill.start);
+  if (IsMutant(Mutant::kNoFirstSight)) return state.first_sight - absl::Hours(24 * 30);
   // First seen under a clock that was far ahead: what has been planned since is what bounds it.
   if (state.first_sight > limit + kClockSlack) {
     const bool planned = state.cursor != absl::InfinitePast();

@@ -279,6 +279,29 @@ class Mutants(StoreCase):
             self.all_done()
         self.play('naive_resolve', {'I9'}, scene)
 
+    def test_no_old_lease(self):
+        """The row of a run is deleted while its lease lives, and planned again."""
+        def scene():
+            self.jobs()
+            self.node()
+            self.began(1)
+            self.sql('delete from job_watermark')
+            self.began(2)
+            self.let_all()
+            self.all_done()
+        self.play('no_old_lease', {'I7'}, scene)
+
+    def test_silent_beat(self):
+        """A run that lives longer than its first lease."""
+        def scene():
+            self.jobs()
+            node = self.node()
+            self.began(1)
+            self.heard(node, 'hb', 5)
+            self.let_all()
+            self.all_done()
+        self.play('silent_beat', {'I4', 'J'}, scene)
+
     def test_no_unique_key(self):
         """A job is deleted and comes back, and owes days that are DONE."""
         def scene():

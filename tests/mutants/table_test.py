@@ -28,6 +28,8 @@ def catchers(program, tests):
     """As docs/promises.md names them."""
     if program == 'matins_simulator':
         return ['the simulator']
+    if program == 'checker':
+        return ['the checker']
     return [re.sub(r'^Each/Promise.Holds/(\w+?)_', r'\1.', test) for test in tests.split(':')]
 
 
