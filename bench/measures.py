@@ -19,7 +19,7 @@ class Goal:
 class Measure:
     name: str                  # what it measures, from the general to the special: 'drain/postgresql/jobs/planned'
     program: str               # 'floors/postgresql_floor', 'drivers/drain' below build/bench; 'versus/graphile_worker'
-    store: str                 # postgresql, sqlite or redis
+    store: str                 # postgresql, sqlite, redis or none
     group: str
     options: dict = dataclasses.field(default_factory=dict)  # name -> value; True: the name alone
     quick: dict = dataclasses.field(default_factory=dict)
@@ -29,8 +29,46 @@ class Measure:
     patience: int = 300        # seconds until it is given up
 
 
+PURE = ('next/every_5_minutes', 'next/nightly', 'next/first_mondays', 'next/leap_days', 'next/in_the_gap', 'next/office_hours',
+        'parse/every_5_minutes', 'parse/nightly', 'parse/first_mondays', 'parse/leap_days', 'parse/in_the_gap',
+        'parse/office_hours', 'plan/one_fire', 'plan/a_day', 'job/parse_file', 'job/from_json')
+PURE_GOALS = {'next/every_5_minutes': 60, 'next/leap_days': 300}  # ns
+
+
+def pure():
+    for name in PURE:
+        goals = (Goal('ns', at_most=PURE_GOALS[name]),) if name in PURE_GOALS else ()
+        yield Measure(f'pure/{name}', 'programs/pure_bench', 'none', 'pure', {'benchmark': name}, figures=('ns',), goals=goals)
+
+
+def floor(name, store, group, options, quick=None, figures=('per_second',)):
+    return Measure(f'floor/{name}', f'floors/{store}_floor', store, group, options, quick or {}, figures)
+
+
 def floors():
-    return []
+    for store, batches in (('postgresql', {'batch': 1000, 'connections': 2, 'together': True}),
+                           ('sqlite', {'batch': 1000, 'connections': 1, 'together': True})):
+        group, quick = f'drain/{store}', {'runs': 5_000}
+        alone = {'batch': 1, 'connections': batches['connections']}
+        for shape in ('jobs', 'periods'):
+            yield floor(f'{store}/{shape}', store, group, {'shape': shape, 'runs': 20_000, **batches}, quick)
+        yield floor(f'{store}/in_our_tables', store, group, {'shape': 'jobs', 'tables': 'matins', 'runs': 20_000, **batches}, quick)
+        yield floor(f'{store}/single_commits', store, group, {'shape': 'jobs', 'runs': 2_000, **alone}, {'runs': 500})
+        yield floor(f'{store}/latency', store, f'latency/{store}', {'measure': 'latency', 'runs': 2_000, 'seconds': 10, 'connections': 1},
+                    {'runs': 200, 'seconds': 1}, ('p50_ms', 'p99_ms', 'max_ms'))
+        yield floor(f'{store}/burst', store, f'burst/{store}',
+                    {'measure': 'burst', 'runs': 2_000, 'batch': 500, 'connections': batches['connections']}, None,
+                    ('started_ms', 'committed_ms'))
+
+
+def drain_goals(store, shape, name, per_second, processes):
+    of_floor = {'postgresql': 0.65, 'sqlite': 0.5}[store]
+    goals = [Goal('per_second', at_least=per_second), Goal('per_second', at_least=of_floor, to=f'floor/{store}/{shape}')]
+    if store == 'postgresql':
+        goals.append(Goal('per_second', at_least=1.1, to='peers'))
+    if processes > 1:
+        goals.append(Goal('per_second', at_least=1.0, to=f'{name.rsplit("/", 1)[0]}/1'))
+    return tuple(goals)
 
 
 def drains():
@@ -44,7 +82,7 @@ def drains():
                     name = f"drain/{store}/{shape}/{'planned' if planned else 'from_nothing'}/{processes}"
                     yield Measure(name, 'drivers/drain', store, f'drain/{store}', options, {'runs': 2_000},
                                   figures=('per_second', 'node_cpu_us_per_run', 'store_cpu_us_per_run'),
-                                  goals=(Goal('per_second', at_least=per_second),))
+                                  goals=drain_goals(store, shape, name, per_second, processes))
 
 
 def drivers():
@@ -52,8 +90,13 @@ def drivers():
 
 
 def peers():
-    return []
+    """On the same server as the drains of PostgreSQL, and BullMQ beside them on Redis."""
+    for name, store, runs in (('graphile_worker', 'postgresql', 20_000), ('pg_boss', 'postgresql', 20_000), ('bullmq', 'redis', 20_000),
+                              ('river', 'postgresql', 20_000), ('db_scheduler', 'postgresql', 20_000), ('quartz', 'postgresql', 3_000)):
+        for processes in (1, 2):
+            yield Measure(f'peer/{name}/{processes}', f'versus/{name}', store, 'drain/postgresql', {'processes': processes, 'runs': runs},
+                          {'runs': runs // 10}, ('per_second', 'cpu_seconds', 'store_cpu_seconds'))
 
 
 def all_measures():
-    return floors() + drivers() + peers()
+    return [*pure(), *floors(), *drivers(), *peers()]

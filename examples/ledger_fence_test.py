@@ -57,6 +57,15 @@ class LedgerFence(unittest.TestCase):
         again.communicate(timeout=60)
         self.assertEqual(len(self.bookings()), 5)
 
+    def test_a_new_generation_does_the_steps_again_and_books_none_twice(self):
+        self.owner(10, STEPS='3').communicate(timeout=60)
+        again = self.owner(11, MATINS_GENERATION='2')
+        out, said = again.communicate(timeout=60)
+        self.assertEqual(again.returncode, 0, said)
+        self.assertEqual(out.splitlines(), ['begins after step 0', 'step 1 was booked before', 'step 2 was booked before',
+                                            'step 3 was booked before', 'step 4 booked', 'step 5 booked'])
+        self.assertEqual(self.bookings(), [(1, 10), (2, 10), (3, 10), (4, 11), (5, 11)])
+
     def test_an_owner_that_comes_too_late_does_not_begin(self):
         self.owner(11).communicate(timeout=60)
         late = self.owner(10)

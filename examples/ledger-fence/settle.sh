@@ -29,20 +29,24 @@ SQL
 
 echo "begins after step $done_steps"
 
-# 2. Each step is one transaction: the fence, the step's number, and the booking.
+# 2. Each step is one transaction: the fence, the step's number, and the booking. The effect's row
+#    has no generation: money that a generation before this one moved is not moved again.
 step=$done_steps
 while [ "$step" -lt "$steps" ]; do
   # Where a test wants an owner that sleeps in the midst of its work.
   if [ "${PAUSE_AFTER:-}" = "$step" ]; then read -r _; fi
   step=$((step + 1))
-  sql <<'SQL' || { echo "step $step refused: a newer owner has $MATINS_PERIOD" >&2; exit 75; }
+  new=$(sql <<'SQL'
 CREATE TEMP TABLE must_be_one (changed INTEGER CHECK (changed = 1));
 BEGIN IMMEDIATE;
 UPDATE matins_fence SET checkpoint = :step
 WHERE job = :job AND period = :period AND fence = :fence AND checkpoint = :step - 1;
 INSERT INTO must_be_one SELECT changes();
-INSERT INTO booking (period, step, fence) VALUES (:period, :step, :fence);
+INSERT INTO matins_effect (job, period, step, fence) VALUES (:job, :period, :step, :fence) ON CONFLICT DO NOTHING;
+INSERT INTO booking (period, step, fence) SELECT :period, :step, :fence WHERE changes() = 1;
+SELECT changes();
 COMMIT;
 SQL
-  echo "step $step booked"
+  ) || { echo "step $step refused: a newer owner has $MATINS_PERIOD" >&2; exit 75; }
+  if [ "$new" = 1 ]; then echo "step $step booked"; else echo "step $step was booked before"; fi
 done

@@ -33,8 +33,8 @@ struct SchedulerOptions {
   // same store work together. The schema is made, or brought up to date, by Open. Empty is taken
   // with a TestClock alone: a SQLite file of its own, gone with the scheduler.
   std::string store;
-  // Of this node. A job with `nodes: [x]` runs only where x is among them. A job with a handler needs
-  // none: only nodes that were given its handler run it.
+  // Of this node. A job with `nodes: [x]` runs only where x is among them. A job with a handler
+  // needs none: only nodes that were given its handler run it.
   std::vector<std::string> labels;
   int slots = 64;        // runs of this node at a time; 1 or more
   int global_limit = 0;  // runs in the whole store at a time; 0: none

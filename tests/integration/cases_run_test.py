@@ -3,10 +3,9 @@ handed over."""
 import os
 import signal
 import subprocess
-import unittest
 from datetime import datetime, timedelta, timezone
 
-from support import MATINS, PATIENCE, StoreCase, eventually, for_each_store
+from support import MATINS, PATIENCE, StoreCase, eventually, for_each_store, main
 
 TODAY = datetime.now(timezone.utc).date()
 
@@ -101,7 +100,8 @@ class Ends(Cases):
         text = self.ok('logs', run['run'])
         self.assertTrue(text.startswith('first\nxxx') and text.endswith('xxx\nlast\n'))
         self.assertIn(str(run['output_bytes'] - 256 * 1024), text.replace(',', ''))
-        self.assertLess(resident() - before, 50)
+        if not os.environ.get('MATINS_SANITIZE'):  # a sanitizer keeps what was freed
+            self.assertLess(resident() - before, 50)
 
     def test_any_bytes_of_output_are_kept(self):
         self.apply(jobs(job('bytes', r"printf 'hi\n\200\377\000end\n\344'; printf '\275\240\rdone\n'")))
@@ -253,4 +253,4 @@ class HandOver(Cases):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    main()

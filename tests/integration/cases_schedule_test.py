@@ -3,10 +3,9 @@ change or a pause does to it."""
 import json
 import os
 import signal
-import unittest
 from datetime import datetime, timedelta, timezone
 
-from support import StoreCase, eventually, for_each_store
+from support import StoreCase, eventually, for_each_store, main
 
 TODAY = datetime.now(timezone.utc).date()
 
@@ -221,4 +220,4 @@ class FortyDates(StoreCase):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    main()

@@ -6,11 +6,10 @@ import signal
 import sqlite3
 import subprocess
 import threading
-import unittest
 from datetime import datetime, timedelta, timezone
 
 from fault_run import Proxy
-from support import MATINS, PATIENCE, StoreCase, eventually, postgres_port
+from support import MATINS, PATIENCE, StoreCase, eventually, main, postgres_port
 
 TODAY = datetime.now(timezone.utc).date()
 
@@ -212,4 +211,4 @@ class BusyFile(Cases):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    main()

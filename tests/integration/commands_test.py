@@ -7,7 +7,7 @@ import subprocess
 import unittest
 from datetime import datetime, timedelta, timezone
 
-from support import MATINS, StoreCase, eventually, for_each_store
+from support import MATINS, StoreCase, eventually, for_each_store, main
 
 TODAY = datetime.now(timezone.utc).date()
 
@@ -404,4 +404,4 @@ class WithoutStore(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    main()

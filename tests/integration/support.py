@@ -2,6 +2,7 @@
 
 MATINS_BINARY names the program; MATINS_TEST_POSTGRES the file with the port of ctest's PostgreSQL.
 """
+import concurrent.futures
 import json
 import os
 import secrets
@@ -143,3 +144,41 @@ def for_each_store(case):
         name = f'{case.__name__}_{kind}'
         made = type(name, (case,), {'kind': kind, '__module__': case.__module__})
         setattr(module, name, made)
+
+
+AT_A_TIME = 6
+
+
+def each_test(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from each_test(test)
+        else:
+            yield test
+
+
+def main():
+    """As unittest.main(), with several tests at a time: each has a store, a folder and nodes of its own, and nearly all that it
+    does is wait for seconds to pass and leases to end. What names it is given, those tests only."""
+    load = unittest.defaultTestLoader
+    module = sys.modules['__main__']
+    tests = list(each_test(load.loadTestsFromNames(sys.argv[1:], module) if sys.argv[1:] else load.loadTestsFromModule(module)))
+    if not tests:
+        sys.exit('no test ran')
+
+    def run(test):
+        result, begun = unittest.TestResult(), time.monotonic()
+        test.run(result)
+        return result, time.monotonic() - begun
+
+    bad = 0
+    with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
+        for test, (result, took) in zip(tests, pool.map(run, tests)):
+            wrong = result.errors + result.failures
+            good = result.wasSuccessful() and result.testsRun == 1
+            bad += not good
+            print(f'{"ok" if good else "FAILED"} {took:.1f}s {test.id()}', flush=True)
+            for _, trace in wrong:
+                print(trace, flush=True)
+    print(f'{len(tests)} tests, {bad} failed')
+    sys.exit(1 if bad else 0)

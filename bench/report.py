@@ -1,0 +1,165 @@
+"""What people see: the table in the terminal, and docs/benchmarks.md, where what was written by hand stays."""
+import os
+import re
+
+import results as judge
+
+HAND = re.compile(r'<!-- by hand: (\S+) -->\n(.*?)<!-- end by hand -->', re.S)
+
+INTRODUCTION = """# Benchmarks
+
+What `./dev bench` measured, in its own words. It writes this page anew each time, from `build/bench/results.json`; what stands
+between "by hand" marks is kept. [How it measures](../bench/README.md): medians of interleaved rounds, least and most in brackets,
+ratios within a round. The machine is shared with others unless the page says otherwise, so a ratio to a floor or a peer of the same
+round says more than a figure.
+"""
+
+HEADINGS = {
+    'pure': 'The pure parts',
+    'drain/postgresql': 'A backlog on PostgreSQL, and other schedulers beside it',
+    'drain/sqlite': 'A backlog on SQLite',
+}
+
+
+def number(value):
+    if value >= 1000:
+        return f'{value:,.0f}'
+    if value >= 100:
+        return f'{value:.0f}'
+    return f'{value:.3g}'
+
+
+def with_spread(found):
+    median, least, most = found
+    return f'{number(median)} [{number(least)}–{number(most)}]'
+
+
+def goal_text(goal):
+    bound = f'≥ {number(goal.at_least)}' if goal.at_least is not None else f'≤ {number(goal.at_most)}'
+    if not goal.to:
+        return f'{goal.figure} {bound}'
+    return f'{goal.figure} {bound} × {"the best peer" if goal.to == "peers" else goal.to}'
+
+
+def progress(measure, result):
+    told = result.get('failed') or ', '.join(f'{f} {number(result[f])}' for f in measure.figures if isinstance(result.get(f), (int, float)))
+    return f'  round {result["round"]}  {measure.name:<44} {told}   (load {result["load1"]})'
+
+
+def table_row(results, table, measure):
+    """[name, figures, of the floor, of the best peer, goals] as texts."""
+    figures = []
+    for figure in measure.figures:
+        found = judge.spread(judge.values(results, measure.name, figure).values())
+        if found:
+            figures.append(f'{figure} {with_spread(found)}')
+    if not figures:
+        failed = [r['failed'] for r in results['measures'][measure.name]['rounds'] if 'failed' in r]
+        figures = [f'no figure: {failed[-1]}' if failed else 'not measured']
+    verdicts = []
+    for goal in measure.goals:
+        found, reached, other = judge.judged(results, table, measure, goal)
+        if found is None:
+            verdicts.append(f'{goal_text(goal)}: not known')
+            continue
+        versus = f' (that is {other})' if goal.to == 'peers' else ''
+        verdicts.append(f'{goal_text(goal)}{versus}: {"reached" if reached else "missed"}, {with_spread(found)}')
+    return measure.name, figures, verdicts
+
+
+def for_terminal(results, table, chosen):
+    lines = ['', f'{"measure":<44} median [least–most] of the rounds']
+    for measure in chosen:
+        name, figures, verdicts = table_row(results, table, measure)
+        lines.append(f'{name:<44} {", ".join(figures)}')
+        lines += [f'{"":<46}{verdict}' for verdict in verdicts]
+    for title, reason in results['missing'].items():
+        lines.append(f'{title} was not measured: {reason}')
+    return '\n'.join(lines)
+
+
+# ---- the document ----
+
+def by_hand(path):
+    if not os.path.exists(path):
+        return {}
+    with open(path) as f:
+        return dict(HAND.findall(f.read()))
+
+
+def hand_section(kept, name, at_first=''):
+    return f'<!-- by hand: {name} -->\n{kept.get(name, at_first)}<!-- end by hand -->\n'
+
+
+def machine_section(results, measured):
+    rounds = [r for m in measured for r in results['measures'][m.name]['rounds']]
+    lines = ['## Machine and versions', '', '| what | |', '|---|---|']
+    lines += [f'| {what} | {value} |' for what, value in results['machine'].items()]
+    lines.append(f'| servers and peers | {", ".join(results["versions"].values())} |')
+    if rounds:
+        loads, others, at = [r['load1'] for r in rounds], [r['others'] for r in rounds], [r['at'] for r in rounds]
+        lines.append(f'| load average meanwhile | {min(loads)} to {max(loads)} |')
+        lines.append(f'| cores busy with other things before a measure | {with_spread(judge.spread(others))} |')
+        lines.append(f'| measured | {min(at)} to {max(at)} |')
+    lines += [f'| {title} | not measured: {reason} |' for title, reason in results['missing'].items()]
+    return '\n'.join(lines) + '\n'
+
+
+def goals_section(results, table, measured):
+    lines = ['## Goals', '', '| measure | goal | median [least–most] | of the goal | |', '|---|---|---|---|---|']
+    for measure in measured:
+        for goal in measure.goals:
+            found, reached, other = judge.judged(results, table, measure, goal)
+            text = goal_text(goal) + (f', {other}' if goal.to == 'peers' and other else '')
+            if found is None:
+                lines.append(f'| {measure.name} | {text} | | | not known |')
+                continue
+            bound = goal.at_least if goal.at_least is not None else goal.at_most
+            share = found[0] / bound if goal.at_least is not None else bound / found[0] if found[0] else float('inf')
+            lines.append(f'| {measure.name} | {text} | {with_spread(found)} | {share:.2f} | {"reached" if reached else "**missed**"} |')
+    unmeasured = [m for m in table if m.goals and m not in measured]
+    if unmeasured:
+        lines += ['', 'Not measured: ' + ', '.join(m.name for m in unmeasured) + '.']
+    return '\n'.join(lines) + '\n'
+
+
+def missed_goals(results, table, measures):
+    for measure in measures:
+        for goal in measure.goals:
+            found, reached, _ = judge.judged(results, table, measure, goal)
+            if found is not None and not reached:
+                bound = goal.at_least if goal.at_least is not None else goal.at_most
+                yield f'{measure.name}, {goal_text(goal)}, by {abs(found[0] / bound - 1):.0%}'
+
+
+def group_section(results, table, group, measured, kept):
+    measures = [m for m in measured if m.group == group]
+    figures = list(dict.fromkeys(f for m in measures for f in m.figures))
+    lines = [f'## {HEADINGS.get(group, group)}', '', '| measure | ' + ' | '.join(figures) + ' | rounds |', '|---|' + '---|' * (len(figures) + 1)]
+    for measure in measures:
+        cells = []
+        for figure in figures:
+            found = judge.spread(judge.values(results, measure.name, figure).values()) if figure in measure.figures else None
+            cells.append(with_spread(found) if found else '')
+        good = len(judge.values(results, measure.name, measure.figures[0]))
+        failed = sum('failed' in r for r in results['measures'][measure.name]['rounds'])
+        lines.append(f'| {measure.name} | {" | ".join(cells)} | {good}{f" of {good + failed}" if failed else ""} |')
+    lines += ['', 'Commands (`--store` is a fresh one for each):', '', '```']
+    lines += [results['measures'][m.name]['command'] for m in measures]
+    lines.append('```')
+    missed = list(missed_goals(results, table, measures))
+    if missed:
+        lines += ['', 'Missed:', ''] + [f'- {text}' for text in missed]
+    return '\n'.join(lines) + '\n\n' + hand_section(kept, group)
+
+
+def write_document(path, results, table):
+    kept = by_hand(path)
+    measured = [m for m in table if m.name in results['measures']]
+    groups = list(dict.fromkeys(m.group for m in measured))
+    parts = [INTRODUCTION, hand_section(kept, 'summary'), machine_section(results, measured), goals_section(results, table, measured)]
+    parts += [group_section(results, table, group, measured, kept) for group in groups]
+    # What was written about a group that is not measured any more is not thrown away.
+    parts += [hand_section(kept, name) for name in kept if name not in groups and name != 'summary']
+    with open(path, 'w') as f:
+        f.write('\n'.join(parts))

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""Runs the measures of measures.py, tells and keeps what they gave. Called by `./dev bench`, which builds them first."""
+import argparse
+import fnmatch
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import machine
+import measures
+import peers
+import processes
+import report
+import servers
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = f'{ROOT}/build/bench'
+
+
+class Failed(Exception):
+    """A measure gave no figure; the message says why."""
+
+
+def command_of(measure, quick):
+    options = {**measure.options, **(measure.quick if quick else {})}
+    if measure.store == 'none':
+        time_each = 0.05 if quick else 0.3
+        return [f'{BUILD}/{measure.program}', f'--benchmark_filter=^{options["benchmark"]}$', '--benchmark_format=json',
+                f'--benchmark_min_time={time_each}']
+    if measure.program.startswith('versus/'):
+        argv = [sys.executable, '-B', f'{ROOT}/bench/versus/peer.py', measure.program.removeprefix('versus/')]
+    else:
+        argv = [f'{BUILD}/{measure.program}']
+    for name, value in options.items():
+        argv += [f'--{name}'] if value is True else [f'--{name}', str(value)]
+    return argv
+
+
+def shown(argv):
+    """As a person types it, from the repository's folder."""
+    words = [w.replace(f'{ROOT}/', '') for w in argv if w not in (sys.executable, '-B')]
+    return ' '.join(words)
+
+
+def run_program(argv, folder, environment, patience):
+    """Its standard output; what it leaves behind is ended with its process group."""
+    with open(f'{folder}/stderr', 'w+') as errors:
+        process = subprocess.Popen(argv, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
+                                   text=True, start_new_session=True)
+        try:
+            out, _ = process.communicate(timeout=patience)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise Failed(f'gave no answer in {patience} s') from None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        errors.seek(0)
+        said = errors.read().strip().splitlines()
+    if process.returncode != 0:
+        raise Failed(f'exit code {process.returncode}: {" ".join(said[-3:]) or "it says nothing"}')
+    return out
+
+
+def figures_of(measure, out):
+    try:
+        if measure.store != 'none':
+            return json.loads(out.strip().splitlines()[-1])
+        [benchmark] = json.loads(out)['benchmarks']
+        return {'ns': benchmark['per_operation'] * 1e9, 'label': benchmark['label']}
+    except (ValueError, IndexError, KeyError) as error:
+        raise Failed(f'its answer is not as bench/README.md says: {error!r}') from None
+
+
+def others_cores():
+    """Cores that everything on the machine uses, just before a measure begins."""
+    before = processes.busy_seconds()
+    time.sleep(0.25)
+    return round((processes.busy_seconds() - before) / 0.25, 2)
+
+
+class Stage:
+    """The servers, each started when it is first needed."""
+
+    def __init__(self):
+        os.makedirs(f'{BUILD}/tmp', exist_ok=True)
+        self.folder = tempfile.mkdtemp(dir=f'{BUILD}/tmp')
+        os.chmod(self.folder, 0o755)
+        self.servers = {}
+        self.count = 0
+
+    def server(self, kind):
+        if kind not in self.servers:
+            self.servers[kind] = servers.KINDS[kind](f'{self.folder}/{kind}')
+        return self.servers[kind]
+
+    def once(self, measure, quick):
+        self.count += 1
+        folder = f'{self.folder}/{self.count}'
+        os.makedirs(folder)
+        environment = {**os.environ, 'TMPDIR': folder, 'MATINS_BINARY': f'{BUILD}/matins'}
+        argv, server, store = command_of(measure, quick), None, ''
+        if measure.store != 'none':
+            server = self.server(measure.store)
+            store = server.fresh()
+            environment['MATINS_BENCH_STORE_PID'] = str(server.pid)
+            argv += ['--store', server.url(store)]
+        round_ = {'at': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()), 'load1': round(os.getloadavg()[0], 2), 'others': others_cores()}
+        try:
+            return {**figures_of(measure, run_program(argv, folder, environment, measure.patience)), **round_}
+        except Failed as failed:
+            return {'failed': str(failed), **round_}
+        finally:
+            if server:
+                server.drop(store)
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def versions(self):
+        return {kind: server.version() for kind, server in self.servers.items()}
+
+    def close(self):
+        for server in self.servers.values():
+            server.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def chosen(only):
+    return [m for m in measures.all_measures()
+            if not only or any(part in m.name or fnmatch.fnmatchcase(m.name, part) for part in only)]
+
+
+def run_all(table, options, results):
+    """Group by group, round by round; every second round the other way round, so that no measure always follows another."""
+    run = time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())
+    stage = Stage()
+    try:
+        results['machine'] = machine.described(stage.folder)
+        for group in dict.fromkeys(m.group for m in table):
+            together = [m for m in table if m.group == group]
+            for measure in together:
+                results['measures'][measure.name] = {'run': run, 'command': shown(command_of(measure, options.quick)), 'rounds': []}
+            for number in range(1, options.rounds + 1):
+                for measure in together if number % 2 else reversed(together):
+                    if measure.rounds and number > measure.rounds:
+                        continue
+                    result = {'round': number, **stage.once(measure, options.quick)}
+                    results['measures'][measure.name]['rounds'].append(result)
+                    print(report.progress(measure, result), flush=True)
+        results['versions'].update(stage.versions())
+    finally:
+        stage.close()
+
+
+def without_missing(table, results):
+    """Leaves out the peers that cannot be had here, and says so in the results."""
+    wanted = list(dict.fromkeys(m.program.removeprefix('versus/') for m in table if m.program.startswith('versus/')))
+    if not wanted:
+        return table
+    print('fetching and building other schedulers into build/bench/versus', flush=True)
+    missing = peers.prepare(wanted)
+    for name in wanted:
+        title = peers.PEERS[name].title
+        if name in missing:
+            results['missing'][title] = missing[name]
+            print(f'{title} is not measured: {missing[name]}', flush=True)
+        else:
+            results['missing'].pop(title, None)
+            results['versions'][title] = f'{title} {peers.PEERS[name].version()}'
+    return [m for m in table if m.program.removeprefix('versus/') not in missing]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog='./dev bench', description='Measures Matins, its floors and other schedulers.')
+    parser.add_argument('--quick', action='store_true', help='small sizes, one round; nothing is kept')
+    parser.add_argument('--only', action='append', metavar='NAME', help='measures whose name has this in it, or matches this pattern')
+    parser.add_argument('--rounds', type=int, metavar='N', help='rounds of each measure (5)')
+    parser.add_argument('--list', action='store_true', help='names the measures and ends')
+    parser.add_argument('--report', action='store_true', help='writes docs/benchmarks.md anew from what was kept, and ends')
+    options = parser.parse_args()
+    options.rounds = options.rounds or (1 if options.quick else 5)
+    table = chosen(options.only)
+    if not table:
+        sys.exit(f'bench: no measure has {options.only} in its name; see ./dev bench --list')
+    if options.list:
+        print('\n'.join(m.name for m in table))
+        return
+    kept = f'{BUILD}/{"quick" if options.quick else "results"}.json'
+    results = {'machine': {}, 'versions': {}, 'missing': {}, 'measures': {}}
+    if not options.quick and os.path.exists(kept):
+        with open(kept) as f:
+            results = json.load(f)
+    if not options.report:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the servers are stopped on the way
+        run_all(without_missing(table, results), options, results)
+        with open(kept, 'w') as f:
+            f.write(json.dumps(results, indent=1) + '\n')
+        print(report.for_terminal(results, measures.all_measures(), table))
+    if not options.quick:
+        report.write_document(f'{ROOT}/docs/benchmarks.md', results, measures.all_measures())
+        print(f'kept in {os.path.relpath(kept, ROOT)}; docs/benchmarks.md is written anew')
+
+
+if __name__ == '__main__':
+    main()
