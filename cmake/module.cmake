@@ -26,9 +26,18 @@ endfunction()
 set(MATINS_TEST_POSTGRES ${CMAKE_BINARY_DIR}/postgres.port)
 function(matins_needs_postgres test)
   target_link_libraries(${test} PRIVATE matins_test_support)
-  add_dependencies(${test} postgres_fixture)
+  add_dependencies(${test} server_fixture)
   set_property(TEST ${test} APPEND PROPERTY FIXTURES_REQUIRED postgres)
   set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT MATINS_TEST_POSTGRES=${MATINS_TEST_POSTGRES})
+endfunction()
+
+# matins_needs_mariadb(TEST): the same with ctest's MariaDB (tests/support/mariadb_server.h).
+set(MATINS_TEST_MARIADB ${CMAKE_BINARY_DIR}/mariadb.port)
+function(matins_needs_mariadb test)
+  target_link_libraries(${test} PRIVATE matins_test_support)
+  add_dependencies(${test} server_fixture)
+  set_property(TEST ${test} APPEND PROPERTY FIXTURES_REQUIRED mariadb)
+  set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT MATINS_TEST_MARIADB=${MATINS_TEST_MARIADB})
 endfunction()
 
 # What `./dev fuzz` and `./dev bench` build, and nothing else with it.

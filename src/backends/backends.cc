@@ -8,6 +8,10 @@
 #include "absl/strings/strip.h"
 #include "base/status.h"
 #include "store/sqlite/sqlite_database.h"
+#if MATINS_MARIADB
+#include "store/mariadb/database.h"
+#include "store/mariadb/url.h"
+#endif
 #if MATINS_POSTGRESQL
 #include "store/postgresql/database.h"
 #include "store/postgresql/url.h"
@@ -20,10 +24,13 @@ namespace {
   return absl::StartsWith(url, "postgresql:") || absl::StartsWith(url, "postgres:");
 }
 
+[[maybe_unused]] bool IsMariadb(absl::string_view url) { return absl::StartsWith(url, "mariadb:"); }
+
 absl::Status UnknownScheme(absl::string_view url) {
   const absl::string_view scheme = url.substr(0, std::min(url.find(':'), url.size()));
   return BadInput("store", absl::StrCat("'", scheme, "' is no store of this version"),
-                  "write sqlite:PATH or postgresql://user@host/database?schema=matins");
+                  "write sqlite:PATH, postgresql://user@host/database?schema=matins or "
+                  "mariadb://user@host/matins");
 }
 
 }  // namespace
@@ -41,6 +48,9 @@ absl::StatusOr<std::unique_ptr<Database>> DatabaseFromUrl(absl::string_view url,
 #if MATINS_POSTGRESQL
   if (IsPostgresql(url)) return OpenPostgresDatabase(url, options);
 #endif
+#if MATINS_MARIADB
+  if (IsMariadb(url)) return OpenMariadbDatabase(url, options);
+#endif
   return UnknownScheme(url);
 }
 
@@ -50,6 +60,12 @@ absl::StatusOr<CommitPlace> CommitPlaceOf(absl::string_view url) {
   if (IsPostgresql(url)) {
     ASSIGN_OR_RETURN(postgresql::Url parsed, postgresql::ParseUrl(url));
     return CommitPlace{FenceDialect::kPostgresql, std::move(parsed.schema)};
+  }
+#endif
+#if MATINS_MARIADB
+  if (IsMariadb(url)) {
+    ASSIGN_OR_RETURN(mariadb::Url parsed, mariadb::ParseUrl(url));
+    return CommitPlace{FenceDialect::kMariadb, std::move(parsed.database)};
   }
 #endif
   return UnknownScheme(url);

@@ -11,8 +11,9 @@
 
 namespace matins {
 
-// "sqlite:PATH" (a relative path is relative to the working folder) or
-// "postgresql://user@host:port/database?schema=matins" (also "postgres://"). Opens nothing yet.
+// "sqlite:PATH" (a relative path is relative to the working folder),
+// "postgresql://user@host:port/database?schema=matins" (also "postgres://") or
+// "mariadb://user@host:port/database". Opens nothing yet.
 // InvalidArgument for anything else; the message never repeats a password.
 absl::StatusOr<std::unique_ptr<Database>> DatabaseFromUrl(absl::string_view url,
                                                           DatabaseOptions options = {});

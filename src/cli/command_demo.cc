@@ -22,7 +22,7 @@ void AddDemoCommand(CLI::App& app, Shell& shell) {
                 "one night the plain way, then the same with Matins, a kill -9 and a SIGSTOP")
       ->excludes(once, days);
   command.add_option("--store", options->store,
-                     "sqlite:FILE or postgresql://...; default: a file in --dir");
+                     "sqlite:FILE, postgresql://... or mariadb://...; default: a file in --dir");
   command.add_option("--dir", options->folder,
                      "folder for ledger, job file and logs; default: a new temporary one");
   command.add_option("--pause-ms", options->pause_ms, "a rest after each step of a run, to watch")

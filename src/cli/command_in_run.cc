@@ -43,7 +43,7 @@ void AddFence(CLI::App& app, Shell& shell) {
   CLI::App& sql =
       *fence.add_subcommand("sql", "the table and statements that fence a business database");
   auto dialect = std::make_shared<std::string>("postgresql");
-  sql.add_option("--dialect", *dialect, "postgresql or sqlite")->required();
+  sql.add_option("--dialect", *dialect, "postgresql, mariadb or sqlite")->required();
   shell.Does(sql, [&shell, dialect] { return PrintFenceSql(shell, *dialect); });
 }
 

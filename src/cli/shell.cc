@@ -18,8 +18,9 @@ bool IsFinite(absl::Time t) { return t != absl::InfinitePast() && t != absl::Inf
 }  // namespace
 
 void Shell::AddStoreOption(CLI::App& command) {
-  command.add_option("--store", store_,
-                     "store URL: sqlite:FILE or postgresql://...; default: $MATINS_STORE");
+  command.add_option(
+      "--store", store_,
+      "store URL: sqlite:FILE, postgresql://... or mariadb://...; default: $MATINS_STORE");
 }
 
 void Shell::AddOutputOption(CLI::App& command) {

@@ -100,21 +100,21 @@ class FileReader {
   void CheckStore(Fields& fields) {
     if (file_.store.empty()) return;
     const absl::string_view store = file_.store;
-    for (const char* later : {"mariadb:", "mysql:", "redis:", "rediss:"}) {
+    for (const char* later : {"mysql:", "redis:", "rediss:"}) {
       if (!absl::StartsWith(store, later)) continue;
       fields.Error(
           "store",
           absl::StrCat("store: ", absl::string_view(later).substr(0, std::strlen(later) - 1),
                        " is not in this version"),
-          "write sqlite:FILE or postgresql://HOST/DATABASE");
+          "write sqlite:FILE, postgresql://HOST/DATABASE or mariadb://HOST/DATABASE");
       return;
     }
-    for (const char* known : {"sqlite:", "postgresql://", "postgres://"}) {
+    for (const char* known : {"sqlite:", "postgresql://", "postgres://", "mariadb://"}) {
       if (absl::StartsWith(store, known) && store.size() > std::strlen(known)) return;
     }
     // The text is not repeated: it may hold a password.
     fields.Error("store", "store: no address of a store",
-                 "write sqlite:FILE or postgresql://HOST/DATABASE");
+                 "write sqlite:FILE, postgresql://HOST/DATABASE or mariadb://HOST/DATABASE");
   }
 
   void RefuseSettings(Fields& fields) {

@@ -261,8 +261,6 @@ TEST_P(FileRefusal, NamesPlaceReasonAndMend) { ExpectRefused(GetParam().text, Ge
 INSTANTIATE_TEST_SUITE_P(
     Settings, FileRefusal,
     ::testing::ValuesIn(std::vector<Refusal>{
-        {"jobs: []\nstore: mariadb://h/d\n", "2:1", "mariadb is not in this version",
-         "sqlite:FILE"},
         {"jobs: []\nstore: mysql://h/d\n", "2:1", "mysql is not in this version", "sqlite:FILE"},
         {"jobs: []\nstore: redis://h\n", "2:1", "redis is not in this version", "sqlite:FILE"},
         {"jobs: []\nstore: /var/x.db\n", "2:1", "no address of a store", "sqlite:FILE"},

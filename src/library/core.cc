@@ -50,8 +50,9 @@ absl::Status CheckOptions(const SchedulerOptions& options, bool by_hand) {
                     "give 1 or more");
   }
   if (options.store.empty() && !by_hand) {
-    return BadInput("SchedulerOptions::store", "names no store",
-                    "write sqlite:PATH or postgresql://user@host/database");
+    return BadInput(
+        "SchedulerOptions::store", "names no store",
+        "write sqlite:PATH, postgresql://user@host/database or mariadb://user@host/database");
   }
   if (by_hand && !options.store.empty() && !absl::StartsWith(options.store, "sqlite:")) {
     return BadInput("SchedulerOptions::clock", "a server's clock cannot be a TestClock",

@@ -12,6 +12,7 @@ namespace matins {
 inline namespace api {
 namespace {
 
+// Names have no backslash, whose meaning is not the same everywhere.
 std::string Literal(absl::string_view text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "''"}}), "'");
 }
@@ -38,6 +39,15 @@ std::string OnClock(std::string sql, Clock* test_clock) {
   const std::string now =
       absl::FormatTime("%Y-%m-%d %H:%M:%E3S", test_clock->WallNow(), absl::UTCTimeZone());
   return absl::StrReplaceAll(sql, {{"'now'", Literal(now)}});
+}
+
+// In MariaDB a statement may name another database than the session's.
+std::string InDatabase(std::string sql, const CommitPlace& place) {
+  if (place.dialect != FenceDialect::kMariadb) return sql;
+  const std::string there = absl::StrCat("`", place.schema, "`.");
+  return absl::StrReplaceAll(sql, {{"job_watermark", absl::StrCat(there, "job_watermark")},
+                                   {"job_run", absl::StrCat(there, "job_run")},
+                                   {"matins_now()", absl::StrCat(there, "matins_now()")}});
 }
 
 }  // namespace
@@ -136,13 +146,14 @@ std::vector<CommitStatement> RunContext::CommitSql() const {
   const FenceStatements& sql = FenceSql(impl_->place.dialect);
   std::vector<CommitStatement> statements;
   // The caller's session looks elsewhere; until its COMMIT, here as well.
-  if (!impl_->place.schema.empty()) {
+  if (impl_->place.dialect == FenceDialect::kPostgresql && !impl_->place.schema.empty()) {
     statements.push_back({absl::StrCat("SELECT set_config('search_path', ",
                                        Literal(absl::StrCat("\"", impl_->place.schema, "\",")),
                                        " || current_setting('search_path'), true)")});
   }
   for (const std::string* each : {&sql.lock, &sql.commit, &sql.record}) {
-    statements.push_back({Filled(OnClock(*each, impl_->test_clock), *this), each == &sql.commit});
+    const std::string here = InDatabase(OnClock(*each, impl_->test_clock), impl_->place);
+    statements.push_back({Filled(here, *this), each == &sql.commit});
   }
   return statements;
 }

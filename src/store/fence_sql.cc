@@ -10,7 +10,7 @@
 namespace matins {
 namespace {
 
-// Both databases understand these; only the names of the types differ, and SQLite takes
+// SQLite and PostgreSQL both understand these; only the names of the types differ, and SQLite takes
 // PostgreSQL's.
 constexpr char kTables[] =
     "CREATE TABLE IF NOT EXISTS matins_fence (\n"
@@ -36,6 +36,36 @@ constexpr char kStep[] =
 constexpr char kOnce[] =
     "INSERT INTO matins_effect (job, period, step, fence) VALUES (?, ?, ?, ?) ON CONFLICT DO "
     "NOTHING";
+
+// Texts that are compared as bytes, trailing blanks included.
+#define MATINS_MARIADB_NAME "VARCHAR(190) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NOT NULL"
+
+constexpr char kMariadbTables[] =
+    "CREATE TABLE IF NOT EXISTS matins_fence (\n"
+    "  job " MATINS_MARIADB_NAME ",\n  period " MATINS_MARIADB_NAME
+    ",\n"
+    "  generation INT NOT NULL, fence BIGINT NOT NULL, checkpoint BIGINT NOT NULL,\n"
+    "  PRIMARY KEY (job, period)) ENGINE=InnoDB;\n"
+    "CREATE TABLE IF NOT EXISTS matins_effect (\n"
+    "  job " MATINS_MARIADB_NAME ",\n  period " MATINS_MARIADB_NAME
+    ",\n"
+    "  step BIGINT NOT NULL, fence BIGINT NOT NULL, PRIMARY KEY (job, period, step)) "
+    "ENGINE=InnoDB;\n";
+
+// Assigned from left to right: what the row was is asked before it changes.
+constexpr char kMariadbRaise[] =
+    "INSERT INTO matins_fence (job, period, generation, fence, checkpoint) VALUES (?, ?, ?, ?, 0)\n"
+    "ON DUPLICATE KEY UPDATE\n"
+    "  checkpoint = IF(VALUES(fence) < fence OR VALUES(generation) = generation, checkpoint, 0),\n"
+    "  generation = IF(VALUES(fence) < fence, generation, VALUES(generation)),\n"
+    "  fence = GREATEST(fence, VALUES(fence))";
+
+constexpr char kMariadbRaised[] =
+    "SELECT checkpoint FROM matins_fence\n"
+    "WHERE job = ? AND period = ? AND generation = ? AND fence = ? FOR UPDATE";
+
+constexpr char kMariadbOnce[] =
+    "INSERT IGNORE INTO matins_effect (job, period, step, fence) VALUES (?, ?, ?, ?)";
 
 // The store's clock in plain SQL, as matins_now() has it: the machine's, never below the mark.
 #define MATINS_SQLITE_NOW                                                 \
@@ -90,6 +120,13 @@ std::string CommitText(absl::string_view commit) {
   return absl::StrReplaceAll(commit, {{"generation = ? AND fence = ?", "? > 0 AND ? > 0"}});
 }
 
+constexpr char kMariadbCommit[] =
+    "UPDATE job_watermark SET ver = ver + 1, op = 'commit', reason = NULL, op_at = matins_now(),\n"
+    "  finished_at = matins_now(), lease_until = NULL, run_until = NULL, held_until = NULL,\n"
+    "  cancel_by = NULL, cancel_why = NULL, status = 'DONE'\n"
+    "WHERE job_name = ? AND period = ? AND generation = ? AND fence = ? AND status = 'RUNNING'\n"
+    "  AND lease_until > matins_now() AND run_until > matins_now()";
+
 // The statement with each '?' in turn replaced by its name.
 std::string Named(absl::string_view statement, const std::vector<absl::string_view>& names) {
   std::string text;
@@ -116,6 +153,14 @@ std::string CommitScript(const FenceStatements& sql, absl::string_view begin,
       Named(sql.commit, names), ";\n", Named(sql.record, names), ";\nCOMMIT;\n");
 }
 
+// In MariaDB the answer is a statement of its own.
+std::string Raise(const FenceStatements& sql) {
+  const std::vector<absl::string_view> names = {":job", ":period", ":generation", ":fence"};
+  if (sql.raised.empty()) return Named(sql.raise, names);
+  return absl::StrCat("BEGIN;\n", Named(sql.raise, names), ";\n", Named(sql.raised, names),
+                      ";\nCOMMIT");
+}
+
 std::string Script(const FenceStatements& sql, absl::string_view begin, absl::string_view note) {
   return absl::StrCat(
       "-- Once: the fence's table, and one for effects that must never happen twice.\n", sql.tables,
@@ -123,7 +168,7 @@ std::string Script(const FenceStatements& sql, absl::string_view begin, absl::st
       "was here; stop.\n"
       "--    The answer is the last step that was committed in this generation; go on with the "
       "next one.\n",
-      Named(sql.raise, {":job", ":period", ":generation", ":fence"}),
+      Raise(sql),
       ";\n\n-- 2. Each STEP, in one transaction with what it writes. No row changed: ROLLBACK and "
       "stop.\n",
       begin, ";\n", Named(sql.step, {":step", ":job", ":period", ":fence", ":step - 1"}),
@@ -141,10 +186,29 @@ std::string Script(const FenceStatements& sql, absl::string_view begin, absl::st
 
 const FenceStatements& FenceSql(FenceDialect dialect) {
   static const auto* const sqlite = new FenceStatements{
-      kTables, kRaise, StepText(), kOnce, kSqliteLock, CommitText(kSqliteCommit), kRecord};
+      kTables, kRaise, "", StepText(), kOnce, kSqliteLock, CommitText(kSqliteCommit), kRecord};
   static const auto* const postgresql = new FenceStatements{
-      kTables, kRaise, StepText(), kOnce, kPostgresqlLock, CommitText(kPostgresqlCommit), kRecord};
-  return dialect == FenceDialect::kSqlite ? *sqlite : *postgresql;
+      kTables, kRaise, "", StepText(), kOnce, kPostgresqlLock, CommitText(kPostgresqlCommit),
+      kRecord};
+  static const auto* const mariadb = new FenceStatements{
+      kMariadbTables,
+      kMariadbRaise,
+      kMariadbRaised,
+      StepText(),
+      kMariadbOnce,
+      kPostgresqlLock,
+      CommitText(kMariadbCommit),
+      absl::StrReplaceAll(kRecord, {{"ON CONFLICT (fence) DO NOTHING",
+                                     "ON DUPLICATE KEY UPDATE fence = VALUES(fence)"}})};
+  switch (dialect) {
+    case FenceDialect::kSqlite:
+      return *sqlite;
+    case FenceDialect::kPostgresql:
+      return *postgresql;
+    case FenceDialect::kMariadb:
+      break;
+  }
+  return *mariadb;
 }
 
 absl::StatusOr<std::string> FenceSqlText(absl::string_view dialect) {
@@ -157,11 +221,12 @@ absl::StatusOr<std::string> FenceSqlText(absl::string_view dialect) {
                   "search_path.\n");
   }
   if (dialect == "mariadb") {
-    return absl::InvalidArgumentError(
-        "--dialect: mariadb is not in this version; postgresql or sqlite");
+    return Script(FenceSql(FenceDialect::kMariadb), "BEGIN",
+                  "-- The store's database must be the current one (USE matins), or stand before "
+                  "its tables and matins_now().\n");
   }
   return BadInput("--dialect", absl::StrCat("'", dialect, "' is not known"),
-                  "postgresql or sqlite");
+                  "postgresql, mariadb or sqlite");
 }
 
 }  // namespace matins

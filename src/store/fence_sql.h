@@ -17,7 +17,7 @@
 
 namespace matins {
 
-enum class FenceDialect { kSqlite, kPostgresql };
+enum class FenceDialect { kSqlite, kPostgresql, kMariadb };
 
 // '?' marks a parameter; the comment gives their order.
 struct FenceStatements {
@@ -26,6 +26,9 @@ struct FenceStatements {
   // No row: a newer owner was here; stop. In a transaction of its own, committed before anything is
   // read.
   std::string raise;
+  // MariaDB alone, empty else: job, period, generation, fence. After `raise`, in its transaction;
+  // its answer, because there `raise` has none.
+  std::string raised;
   // step, job, period, fence, step - 1. First in the step's transaction. One row changed: go on.
   // None: roll back and stop.
   std::string step;
@@ -42,7 +45,8 @@ struct FenceStatements {
   std::string record;  // the attempt's row, so that each accepted result has one (J)
 };
 
-// The store's own database, as a job's own transaction has to address it. SQLite has no schemas.
+// The store's own database, as a job's own transaction has to address it: PostgreSQL's schema,
+// MariaDB's database. SQLite has neither.
 struct CommitPlace {
   FenceDialect dialect = FenceDialect::kSqlite;
   std::string schema;
@@ -51,7 +55,7 @@ struct CommitPlace {
 const FenceStatements& FenceSql(FenceDialect dialect);
 
 // All of it as a script with comments and named parameters. InvalidArgument for a dialect that is
-// not known; "mariadb" is not in this version.
+// not known.
 absl::StatusOr<std::string> FenceSqlText(absl::string_view dialect);
 
 }  // namespace matins

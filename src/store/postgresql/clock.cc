@@ -1,23 +1,16 @@
 #include "store/postgresql/clock.h"
 
-#include <algorithm>
-
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/fault.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "store/clock_rules.h"
 #include "store/postgresql/finish.h"
 #include "store/postgresql/store.h"
 #include "store/rules.h"
 
 namespace matins::postgresql {
 namespace {
-
-std::string SecondsText(absl::Duration d) {
-  return absl::StrFormat("%.1f s", absl::ToDoubleSeconds(d));
-}
 
 // In key order. No lease is waited for: its end was told by the old clock.
 std::string BurnAllText() {
@@ -100,14 +93,9 @@ constexpr char kLiveNodes[] =
     "select count(*), count(*) filter (where name <> $1) from @.job_node where not \"left\" and "
     "seen_at > $2::timestamptz";
 
-struct Mark {
-  absl::Time raw, now, hwm, frozen_at, last_raw, return_last, return_due;
-  absl::Duration return_wait;
-  std::string frozen_why;
+struct Mark : ClockMark {
+  absl::Time now;
   int64_t epoch = 0;
-  std::optional<absl::Duration> boot;  // this node's at its last tick, at `seen`
-  absl::Time seen;
-  bool witness = false;  // a node was there when the mark was set
 };
 
 Mark ReadMark(const Rows& r) {
@@ -131,22 +119,6 @@ Mark ReadMark(const Rows& r) {
   return m;
 }
 
-// Only a node that was here before a jump forward can say what its boot clock explains: a machine
-// that slept, or was down, is no step.
-std::string StepOf(const Mark& m, absl::Duration boot) {
-  if (m.hwm == absl::InfinitePast()) return "";
-  if (m.hwm - m.raw > kStepBack) {
-    if (IsMutant(Mutant::kNoStepBack)) return "";
-    return absl::StrCat("the store's clock went back by ", SecondsText(m.hwm - m.raw), " at ",
-                        FormatInstant(m.hwm));
-  }
-  if (!m.boot || !IsUnjudged(m.raw, m.hwm)) return "";
-  const absl::Duration unexplained = (m.raw - m.seen) - (boot - *m.boot);
-  if (unexplained <= kStepForward) return "";
-  return absl::StrCat("the store's clock went forward by ", SecondsText(unexplained), " at ",
-                      FormatInstant(m.hwm));
-}
-
 Statement SetMeta(const Session& session, absl::string_view key, absl::string_view value) {
   return session.Of("update @.matins_meta set value = $2 where key = $1",
                     {std::string(key), std::string(value)});
@@ -154,58 +126,47 @@ Statement SetMeta(const Session& session, absl::string_view key, absl::string_vi
 
 std::string MicrosText(absl::Time t) { return absl::StrCat(ToMicros(t)); }
 
-// A new node leaves a jump forward to one that was there before it, for a while.
-bool MustWait(const TickRequest& request, const Mark& m) {
-  return m.frozen_why.empty() && !m.boot && m.witness && IsUnjudged(m.raw, m.hwm) &&
-         request.asking < kWitnessWait;
-}
-
-// Freezes at a step; while frozen, counts the steady time, and settles at its end.
-void JudgeClock(const Session& session, const TickRequest& request, Mark& m,
+// Freezes at a step; while frozen, counts the steady time, and settles at its end. False: nothing
+// is to be written, not even the node's sign of life.
+bool WriteClock(const Session& session, const TickRequest& request, Mark& m,
                 std::vector<Statement>& writes) {
-  if (m.frozen_why.empty()) {
-    m.frozen_why = StepOf(m, request.boot);
-    if (m.frozen_why.empty()) {
+  const ClockVerdict verdict = JudgeClock(m, request);
+  m.frozen_why = verdict.why;
+  switch (verdict.kind) {
+    case ClockVerdict::Kind::kWait:
+      return false;
+    case ClockVerdict::Kind::kForward:
       if (m.raw > m.hwm) writes.push_back(SetMeta(session, "clock_hwm", MicrosText(m.raw)));
-      return;
-    }
-    writes.push_back(SetMeta(session, "clock_frozen_why", m.frozen_why));
-    writes.push_back(SetMeta(session, "clock_frozen_at", MicrosText(m.raw)));
-    writes.push_back(session.Of(
-        "insert into @.job_event (at, kind, job, period, generation, who, why, detail) values "
-        "(@NOW, 'clock', '', '', 0, 'policy', $1, '{\"frozen\":true}')",
-        {m.frozen_why}));
-  } else {
-    const bool unsteady = m.raw < m.last_raw - kStepBack || m.raw > m.last_raw + kStepForward;
-    if (unsteady) {
-      writes.push_back(SetMeta(session, "clock_frozen_at", MicrosText(m.raw)));
-    } else if (m.raw - m.frozen_at >= absl::Microseconds(request.clock_settle_us)) {
+      return true;
+    case ClockVerdict::Kind::kSettle:
       writes = SettleClock(session, {"policy", "the clock has been steady"});
-      m.frozen_why.clear();
       m.now = m.raw;
       m.return_last = m.return_due = absl::InfinitePast();
-      m.return_wait = absl::ZeroDuration();
-      return;
-    }
+      return true;
+    case ClockVerdict::Kind::kFreeze:
+      writes.push_back(SetMeta(session, "clock_frozen_why", m.frozen_why));
+      writes.push_back(session.Of(
+          "insert into @.job_event (at, kind, job, period, generation, who, why, detail) values "
+          "(@NOW, 'clock', '', '', 0, 'policy', $1, '{\"frozen\":true}')",
+          {m.frozen_why}));
+      [[fallthrough]];
+    case ClockVerdict::Kind::kRestart:
+      writes.push_back(SetMeta(session, "clock_frozen_at", MicrosText(m.raw)));
+      [[fallthrough]];
+    case ClockVerdict::Kind::kFrozen:
+      writes.push_back(SetMeta(session, "clock_raw", MicrosText(m.raw)));
   }
-  writes.push_back(SetMeta(session, "clock_raw", MicrosText(m.raw)));
+  return true;
 }
 
-// The first node after a time without any makes jobs look at what they owe; one that comes too soon
-// after the last is given when its pause, which grows, is over.
-bool JudgeReturn(const Session& session, const TickRequest& request, const Mark& m, bool nobody,
+bool WriteReturn(const Session& session, const TickRequest& request, const Mark& m, bool nobody,
                  std::vector<Statement>& writes) {
-  const bool recent = m.return_last != absl::InfinitePast() && m.now - m.return_last <= kReturnCalm;
-  const absl::Duration wait = recent ? m.return_wait : absl::ZeroDuration();
-  const bool waited = m.return_due != absl::InfinitePast() && m.return_due <= m.now;
-  if (!nobody && !waited) return false;
-  if (!waited && recent && m.now < m.return_last + wait) {
-    writes.push_back(SetMeta(session, "return_due", MicrosText(m.return_last + wait)));
-    return false;
-  }
-  const absl::Duration next = std::clamp(2 * wait, kReturnWaitMin, kReturnWaitMax);
+  const ReturnVerdict verdict = JudgeReturn(m, m.now, nobody);
+  if (verdict.due) writes.push_back(SetMeta(session, "return_due", MicrosText(*verdict.due)));
+  if (!verdict.returned) return false;
   writes.push_back(SetMeta(session, "return_last", MicrosText(m.now)));
-  writes.push_back(SetMeta(session, "return_wait", absl::StrCat(absl::ToInt64Microseconds(next))));
+  writes.push_back(
+      SetMeta(session, "return_wait", absl::StrCat(absl::ToInt64Microseconds(verdict.wait))));
   writes.push_back(session.Of("update @.matins_meta set value = null where key = 'return_due'"));
   writes.push_back(session.Of(
       "update @.job j set pending = 'return', next_look = timestamptz 'epoch', "
@@ -231,20 +192,19 @@ absl::StatusOr<TickAnswer> PostgresStore::Tick(const TickRequest& request) {
     if (IsMutant(Mutant::kNodeClock)) mark.raw = request.wall;
     TickAnswer answer;
     answer.epoch = mark.epoch;
-    if (MustWait(request, mark)) {
+    std::vector<Statement> writes;
+    if (!WriteClock(session_, request, mark, writes)) {
       connection.Rollback();
       answer.now = mark.now;
       answer.frozen = true;
-      answer.frozen_why = WaitsForWitness(mark.raw, mark.hwm);
+      answer.frozen_why = mark.frozen_why;
       return answer;
     }
-    std::vector<Statement> writes;
-    JudgeClock(session_, request, mark, writes);
     ASSIGN_OR_RETURN(
         const std::vector<Rows> nodes,
         connection.More({session_.Of(kLiveNodes, {name, TimeParam(mark.now - kNodeGone)})}));
     if (mark.frozen_why.empty()) {
-      answer.returned = JudgeReturn(session_, request, mark, nodes[0].Int(0, 0) == 0, writes);
+      answer.returned = WriteReturn(session_, request, mark, nodes[0].Int(0, 0) == 0, writes);
     }
     writes.push_back(session_.Of(
         "insert into @.job_node as n (name, labels, started_at, seen_at, \"left\", boot, "

@@ -178,7 +178,7 @@ absl::StatusOr<std::vector<Refusal>> PostgresStore::Finish(
   };
   RETURN_IF_ERROR(RunBatches(
       keys, batch, [&](size_t i) { return absl::string_view(answers[i].why); },
-      [&](size_t i, std::string why) { answers[i].why = std::move(why); }));
+      [&](size_t i, std::string why) { answers[i].why = std::move(why); }, kBatchErrors));
   if (woke) session_.Notify();
   return answers;
 }

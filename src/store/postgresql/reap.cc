@@ -108,7 +108,7 @@ absl::StatusOr<std::vector<bool>> PostgresStore::Reap(absl::Span<const ReapReque
   };
   RETURN_IF_ERROR(RunBatches(
       keys, batch, [&](size_t i) { return absl::string_view(why[i]); },
-      [&](size_t i, std::string text) { why[i] = std::move(text); }));
+      [&](size_t i, std::string text) { why[i] = std::move(text); }, kBatchErrors));
   if (any) session_.Notify();
   std::vector<bool> taken;
   for (const std::string& w : why) taken.push_back(w.empty());

@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<ExtendAnswer>> PostgresStore::Extend(
   };
   RETURN_IF_ERROR(RunBatches(
       keys, batch, [&](size_t i) { return absl::string_view(answers[i].refusal.why); },
-      [&](size_t i, std::string why) { answers[i].refusal.why = std::move(why); }));
+      [&](size_t i, std::string why) { answers[i].refusal.why = std::move(why); }, kBatchErrors));
   return answers;
 }
 
@@ -109,7 +109,7 @@ absl::StatusOr<std::vector<Refusal>> PostgresStore::Checkpoint(
   };
   RETURN_IF_ERROR(RunBatches(
       keys, batch, [&](size_t i) { return absl::string_view(answers[i].why); },
-      [&](size_t i, std::string why) { answers[i].why = std::move(why); }));
+      [&](size_t i, std::string why) { answers[i].why = std::move(why); }, kBatchErrors));
   return answers;
 }
 

@@ -1,5 +1,6 @@
 #include "store/postgresql/ticket.h"
 
+#include "absl/strings/str_cat.h"
 #include "base/fault.h"
 
 namespace matins::postgresql {

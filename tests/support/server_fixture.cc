@@ -1,6 +1,6 @@
-// The CTest fixture "postgres": `start FILE` leaves a PostgreSQL running and its port in FILE,
-// `stop FILE` ends it. Between the two a keeper waits for the ctest that started it: when that
-// ends without `stop`, killed for instance, the keeper stops the server itself.
+// The CTest fixtures "postgres" and "mariadb": `KIND start FILE` leaves a server running and its
+// port in FILE, `KIND stop FILE` ends it. Between the two a keeper waits for the ctest that started
+// it: when that ends without `stop`, killed for instance, the keeper stops the server itself.
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -14,6 +14,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "tests/support/mariadb_server.h"
 #include "tests/support/postgres_server.h"
 
 namespace matins::testing {
@@ -38,11 +39,12 @@ void Detach() {
 }
 
 // Starts the server, tells `ready` its port, and keeps it until ctest ends or somebody asks.
+template <typename Server>
 void Keep(pid_t ctest, int ready) {
   struct sigaction action {};
   action.sa_handler = AskToEnd;  // no SA_RESTART: poll must end
   sigaction(SIGTERM, &action, nullptr);
-  auto server = PostgresServer::Start();
+  auto server = Server::Start();
   const std::string answer =
       server.ok() ? std::to_string((*server)->port()) : server.status().ToString();
   if (write(ready, answer.data(), answer.size()) < 0) _exit(1);
@@ -57,6 +59,7 @@ void Keep(pid_t ctest, int ready) {
   _exit(0);
 }
 
+template <typename Server>
 int StartServer(const std::string& file) {
   const pid_t ctest = getppid();
   int pipe_ends[2];
@@ -64,7 +67,7 @@ int StartServer(const std::string& file) {
   const pid_t keeper = fork();
   if (keeper == 0) {
     close(pipe_ends[0]);
-    Keep(ctest, pipe_ends[1]);
+    Keep<Server>(ctest, pipe_ends[1]);
   }
   close(pipe_ends[1]);
   std::string answer;
@@ -74,7 +77,7 @@ int StartServer(const std::string& file) {
   }
   int port = 0;
   if (!absl::SimpleAtoi(answer, &port)) {
-    std::cerr << "no PostgreSQL for the tests: " << answer << "\n";
+    std::cerr << "no server for the tests: " << answer << "\n";
     return 1;
   }
   std::ofstream(file) << port << " " << keeper << "\n";
@@ -88,7 +91,7 @@ int StopServer(const std::string& file) {
   std::remove(file.c_str());
   const int handle = keeper > 0 ? OpenPid(keeper) : -1;
   if (handle < 0 || kill(keeper, SIGTERM) != 0) {
-    std::cerr << "the keeper of the tests' PostgreSQL has gone\n";
+    std::cerr << "the keeper of the tests' server has gone\n";
     return 1;
   }
   pollfd ended{handle, POLLIN, 0};
@@ -99,9 +102,11 @@ int StopServer(const std::string& file) {
 }  // namespace matins::testing
 
 int main(int argc, char** argv) {
-  const absl::string_view verb = argc == 3 ? argv[1] : "";
-  if (verb == "start") return matins::testing::StartServer(argv[2]);
-  if (verb == "stop") return matins::testing::StopServer(argv[2]);
-  std::cerr << "usage: postgres_fixture start|stop FILE\n";
+  using namespace matins::testing;  // NOLINT: three names
+  const absl::string_view kind = argc == 4 ? argv[1] : "", verb = argc == 4 ? argv[2] : "";
+  if (verb == "start" && kind == "postgres") return StartServer<PostgresServer>(argv[3]);
+  if (verb == "start" && kind == "mariadb") return StartServer<MariadbServer>(argv[3]);
+  if (verb == "stop") return StopServer(argv[3]);
+  std::cerr << "usage: server_fixture postgres|mariadb start|stop FILE\n";
   return 2;
 }

@@ -1,0 +1,358 @@
+#include "store/mariadb/acts.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/fault.h"
+#include "base/status.h"
+#include "store/act_rules.h"
+#include "store/mariadb/clock.h"
+#include "store/mariadb/finish.h"
+#include "store/mariadb/plan_statements.h"
+#include "store/mariadb/schema_sql.h"
+#include "store/rules.h"
+
+namespace matins::mariadb {
+
+Statement EventOf(absl::string_view kind, absl::string_view job, absl::string_view period,
+                  const Act& act, absl::Time now, absl::string_view detail) {
+  return Sql(
+      "INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) VALUES "
+      "(?, ?, ?, ?, 0, ?, ?, ?)",
+      {now, kind, job, period, act.who, act.why, detail});
+}
+
+Statement TakeBackHeld(absl::string_view job) {
+  return Sql(
+      "UPDATE job_watermark SET held_by = NULL, held_until = NULL WHERE job_name = ? AND "
+      "status = 'PLANNED' AND held_by IS NOT NULL",
+      {job});
+}
+
+std::vector<Statement> SuspendJob(absl::string_view job, const Act& act, absl::Time now) {
+  return {TakeBackHeld(job),
+          Sql("UPDATE job SET suspended_at = ?, suspended_by = ?, suspended_why = ?, "
+              "next_look = TIMESTAMP'1970-01-01 00:00:00', revision = revision + 1 WHERE name = ?",
+              {now, act.who, act.why, job}),
+          Sql("INSERT INTO job_span (job, kind, from_at, by_whom, why) VALUES (?, 'suspended', ?, "
+              "?, ?)",
+              {job, now, act.who, act.why}),
+          EventOf("suspended", job, "", act, now)};
+}
+
+std::vector<Statement> ResumeJob(absl::string_view job, bool trigger, const Act& act,
+                                 absl::Time now) {
+  return {Sql("UPDATE job_span SET to_at = ? WHERE job = ? AND kind = 'suspended' AND "
+              "to_at IS NULL",
+              {now, job}),
+          Sql(absl::StrCat("UPDATE job SET suspended_at = NULL, suspended_by = NULL, "
+                           "suspended_why = NULL, ",
+                           trigger ? "pending = 'person', " : "",
+                           "next_look = TIMESTAMP'1970-01-01 00:00:00', revision = revision + 1 "
+                           "WHERE name = ?"),
+              {job}),
+          Sql("UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE job_name = ? "
+              "AND status = 'PLANNED' AND look_at > not_before",
+              {job}),
+          EventOf("resumed", job, "", act, now)};
+}
+
+std::vector<Statement> DeleteJob(absl::string_view job, const Act& act, absl::Time now) {
+  return {TakeBackHeld(job),
+          Sql("UPDATE job SET deleted = TRUE, next_look = NULL, pending = NULL, "
+              "revision = revision + 1 WHERE name = ?",
+              {job}),
+          Sql("UPDATE job_watermark SET look_at = NULL, waits_for = NULL WHERE job_name = ? AND "
+              "status = 'PLANNED'",
+              {job}),
+          Sql("DELETE FROM job_after WHERE job = ?", {job}), EventOf("deleted", job, "", act, now)};
+}
+
+namespace {
+
+// Locks the job. The columns of LockedJob.
+Statement LockJob(absl::string_view job) {
+  return Sql(
+      "SELECT j.suspended_at IS NOT NULL, j.suspended_by, j.suspended_why FROM job j WHERE "
+      "j.name = ? AND NOT j.deleted FOR UPDATE",
+      {job});
+}
+
+// After LockJob: how many of its runs are alive, and on which node the first.
+Statement AliveOf(absl::string_view job) {
+  return Sql(
+      "SELECT COUNT(*), MIN(r.node) FROM job_watermark r WHERE r.job_name = ? AND "
+      "r.status = 'RUNNING'",
+      {job});
+}
+
+void Append(std::vector<Statement>& to, std::vector<Statement> more) {
+  for (Statement& s : more) to.push_back(std::move(s));
+}
+
+// One act's transaction: what is locked first, the clock behind it (the last of `rows`), what is
+// then decided, what is written.
+template <typename Decide>
+absl::Status Perform(Session& session, std::vector<Statement> locks, Decide decide) {
+  locks.push_back(ReadClock());
+  const auto once = [&]() -> absl::StatusOr<bool> {
+    ASSIGN_OR_RETURN(const std::vector<Rows> rows, session.connection.Begin(locks));
+    const absl::StatusOr<std::vector<Statement>> writes = decide(rows, ClockOf(rows.back()));
+    if (!writes.ok()) {
+      session.connection.Rollback();
+      return writes.status();
+    }
+    RETURN_IF_ERROR(CommitAt(session, "act.before_commit", *writes).status());
+    MATINS_FAULT_POINT("act.after_commit");  // crash here: it stands, and is recorded
+    return true;
+  };
+  return session.Retried(once).status();
+}
+
+using Writes = absl::StatusOr<std::vector<Statement>>;
+
+}  // namespace
+
+absl::Status MariadbActs::Suspend(absl::string_view job, const Act& act) {
+  return Perform(session_, {LockJob(job)},
+                 [&](const std::vector<Rows>& rows, const Clock& clock) -> Writes {
+                   if (rows[0].size() == 0) return NoJob(job);
+                   if (rows[0].Bool(0, 0)) {
+                     return RefuseSuspended(job, rows[0].Text(0, 1), rows[0].Text(0, 2));
+                   }
+                   return SuspendJob(job, act, clock.now);
+                 });
+}
+
+absl::Status MariadbActs::Resume(absl::string_view job, const std::optional<PlanWrite>& skip,
+                                 const Act& act) {
+  PlanRequest plan;
+  if (skip) plan.writes.push_back(*skip);
+  std::vector<Statement> locks = {LockJob(job)};
+  if (skip) Append(locks, LockForPlan(plan));
+  return Perform(session_, locks, [&](const std::vector<Rows>& rows, const Clock& clock) -> Writes {
+    if (rows[0].size() == 0) return NoJob(job);
+    if (!rows[0].Bool(0, 0)) return RefuseNotSuspended(job);
+    std::vector<Statement> writes;
+    if (skip) {
+      PlanLocked locked = ReadPlanLocked(plan, &rows[1]);
+      PlanBatch batch(plan, std::move(locked.facts), JsonForm::kMariadb);
+      if (!batch.written[0]) return RefuseChangedMeanwhile(job);
+      Append(writes, PlanStatements(batch, plan, locked.wakes, clock.now,
+                                    session_.connection.statement_bytes()));
+    }
+    Append(writes, ResumeJob(job, !skip, act, clock.now));
+    return writes;
+  });
+}
+
+absl::Status MariadbActs::Rename(absl::string_view from, absl::string_view to, const Act& act) {
+  const std::vector<Statement> locks = {
+      LockJob(from),
+      Sql("SELECT EXISTS (SELECT 1 FROM job WHERE name = ?) OR EXISTS (SELECT 1 FROM "
+          "job_watermark WHERE job_name = ?)",
+          {to, to}),
+      AliveOf(from)};
+  return Perform(session_, locks, [&](const std::vector<Rows>& rows, const Clock& clock) -> Writes {
+    if (rows[0].size() == 0) return NoJob(from);
+    if (rows[1].Bool(0, 0)) return RefuseTakenName(to);
+    if (rows[2].Int(0, 0) > 0) return RefuseRenameRunning(from, rows[2].Text(0, 1));
+    std::vector<Statement> writes = {TakeBackHeld(from)};
+    for (const auto& [table, column] : {std::pair{"job", "name"},
+                                        {"job_version", "job"},
+                                        {"job_after", "job"},
+                                        {"job_after", "after_job"},
+                                        {"job_span", "job"},
+                                        {"job_watermark", "job_name"},
+                                        {"job_run", "job_name"},
+                                        {"job_checkpoint", "job_name"},
+                                        {"job_figure", "job_name"},
+                                        {"job_journal", "job_name"},
+                                        {"job_lock", "job_name"},
+                                        {"job_event", "job"}}) {
+      writes.push_back(
+          Sql(absl::StrCat("UPDATE ", table, " SET ", column, " = ? WHERE ", column, " = ?"),
+              {to, from}));
+    }
+    const std::string old_lock = absl::StrCat("job/", from), new_lock = absl::StrCat("job/", to);
+    writes.push_back(
+        Sql("UPDATE job_watermark SET lock_key = ?, waits_for = NULL, "
+            "look_at = IF(status = 'PLANNED', not_before, look_at) WHERE job_name = ? AND "
+            "lock_key = ?",
+            {new_lock, to, old_lock}));
+    // A lease that outlasts its row keeps its job's lock under the new name too (I7).
+    writes.push_back(
+        Sql("UPDATE job_lock SET lock_key = ? WHERE lock_key = ?", {new_lock, old_lock}));
+    // The name inside the canonical text, so that the renamed file is the same version.
+    const std::string old_name = absl::StrCat("\"name\":", JsonString(UsableText(from)));
+    const std::string new_name = absl::StrCat("\"name\":", JsonString(UsableText(to)));
+    for (const auto& [table, column] : {std::pair{"job", "name"}, {"job_version", "job"}}) {
+      writes.push_back(
+          Sql(absl::StrCat("UPDATE ", table,
+                           " SET definition = INSERT(definition, LOCATE(?, definition), "
+                           "CHAR_LENGTH(?), ?) WHERE ",
+                           column, " = ? AND LOCATE(?, definition) > 0"),
+              {old_name, old_name, new_name, to, old_name}));
+    }
+    writes.push_back(Sql("UPDATE job SET revision = revision + 1 WHERE name = ?", {to}));
+    writes.push_back(EventOf("renamed", to, "", act, clock.now,
+                             absl::StrCat("{\"from\":", JsonString(from), "}")));
+    return writes;
+  });
+}
+
+absl::Status MariadbActs::Delete(absl::string_view job, bool force, const Act& act) {
+  return Perform(session_, {LockJob(job), AliveOf(job)},
+                 [&](const std::vector<Rows>& rows, const Clock& clock) -> Writes {
+                   if (rows[0].size() == 0) return NoJob(job);
+                   if (rows[1].Int(0, 0) > 0 && !force) {
+                     return RefuseDeleteRunning(job, rows[1].Text(0, 1));
+                   }
+                   return DeleteJob(job, act, clock.now);
+                 });
+}
+
+namespace {
+
+std::vector<Statement> ReopenRow(const PeriodKey& key, absl::string_view params, const Act& act,
+                                 absl::Time now) {
+  return {
+      Sql("INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) "
+          "SELECT ?, 'reopened', r.job_name, r.period, r.generation + 1, ?, ?, "
+          "JSON_OBJECT('old_status', r.status, 'old_fence', CAST(r.fence AS CHAR), 'lease_until', "
+          "NULL) FROM job_watermark r WHERE r.job_name = ? AND r.period = ?",
+          {now, act.who, act.why, key.job, key.period}),
+      // MariaDB assigns from left to right: what a column was is asked before it changes.
+      Sql("UPDATE job_watermark r SET "
+          "r.lock_key = COALESCE(r.lock_key, (SELECT CONCAT('job/', j.name) FROM job j WHERE "
+          "j.name = r.job_name AND j.lock_scope = 'job')), "
+          "r.status = 'PLANNED', r.held = FALSE, r.generation = r.generation + 1, r.ver = 1, "
+          "r.op = 'plan', r.op_at = ?, r.planned_at = ?, r.attempts = 0, r.attempts_total = 0, "
+          "r.losses = 0, r.checkpoint = 0, r.checkpointed_at = NULL, r.reason = NULL, "
+          "r.by_whom = ?, r.manual = TRUE, r.params = ?, r.finished_at = NULL, "
+          "r.start_by = NULL, r.backfill = FALSE, r.wait_until = NULL, r.dispatched_at = NULL, "
+          "r.not_before = COALESCE(r.not_before, TIMESTAMP'1970-01-01 00:00:00'), "
+          "r.look_at = r.not_before, r.held_by = NULL, r.held_until = NULL, r.waits_for = NULL, "
+          "r.cancel_by = NULL, r.cancel_why = NULL WHERE r.job_name = ? AND r.period = ?",
+          {now, now, act.who, Value::OrNull(params), key.job, key.period}),
+      Sql("UPDATE job SET revision = revision + 1 WHERE name = ?", {key.job})};
+}
+
+}  // namespace
+
+absl::Status MariadbActs::Reopen(const PeriodKey& key, absl::string_view params, const Act& act) {
+  const std::vector<Statement> locks = {LockJob(key.job),
+                                        LockRows(session_, KeysInOrder({key}), Locking::kWait)};
+  return Perform(session_, locks, [&](const std::vector<Rows>& rows, const Clock& clock) -> Writes {
+    if (rows[1].size() == 0) return NoRowToReopen(key);
+    const AttemptRow row = ReadRow(rows[1], 0);
+    RETURN_IF_ERROR(MayReopen(key, row.status, row.held, row.node, row.fence));
+    return ReopenRow(key, params, act, clock.now);
+  });
+}
+
+absl::Status MariadbActs::Skip(absl::Span<const PeriodKey> keys, const Act& act) {
+  if (keys.empty()) return absl::OkStatus();
+  const std::string list = KeysInOrder({keys.begin(), keys.end()});
+  const std::vector<Statement> locks = {
+      Sql("SELECT j.name FROM (SELECT DISTINCT x.job FROM ? ORDER BY x.job) k STRAIGHT_JOIN job j "
+          "ON j.name = k.job FOR UPDATE",
+          {KeyTable(list)}),
+      LockRows(session_, list, Locking::kWait), ReadWaiting()};
+  return Perform(session_, locks, [&](const std::vector<Rows>& rows, const Clock& clock) -> Writes {
+    if (rows[1].size() < static_cast<int>(keys.size())) {
+      return NoRowsToSkip(keys.size() - static_cast<size_t>(rows[1].size()), keys.size());
+    }
+    Wakes wakes(WaitingOf(rows[2]));
+    for (int i = 0; i < rows[1].size(); ++i) {
+      const AttemptRow row = ReadRow(rows[1], i);
+      RETURN_IF_ERROR(MaySkip(row.key, row.status, row.node));
+      wakes.Add(row.key.job, row.lock_key, row.biz_date);
+    }
+    std::vector<Statement> writes = {
+        Sql("UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period "
+            "SET r.status = 'SKIPPED', r.held = FALSE, r.reason = ?, r.by_whom = ?, "
+            "r.finished_at = ?, r.held_by = NULL, r.held_until = NULL, r.waits_for = NULL, "
+            "r.ver = r.ver + 1, r.op = 'skip', r.op_at = ?",
+            {KeyTable(list), act.why.empty() ? "by hand" : absl::string_view(act.why), act.who,
+             clock.now, clock.now}),
+        Sql("UPDATE (SELECT DISTINCT x.job FROM ?) k STRAIGHT_JOIN job j ON j.name = k.job SET "
+            "j.revision = j.revision + 1",
+            {KeyTable(list)})};
+    Append(writes, wakes.Statements());
+    for (const PeriodKey& key : keys) {
+      writes.push_back(EventOf("skip", key.job, key.period, act, clock.now));
+    }
+    return writes;
+  });
+}
+
+absl::Status MariadbActs::Cancel(int64_t fence, const Act& act) {
+  const std::vector<Statement> locks = {
+      Sql("SELECT r.job_name, r.period, r.lease_until FROM job_watermark r WHERE "
+          "r.status = 'RUNNING' AND r.fence = ? FOR UPDATE",
+          {fence})};
+  return Perform(session_, locks, [&](const std::vector<Rows>& rows, const Clock& clock) -> Writes {
+    if (rows[0].size() == 0 || rows[0].Time(0, 2) <= clock.now) return NoRunAlive(fence);
+    const std::string job = rows[0].Text(0, 0), period = rows[0].Text(0, 1);
+    return std::vector<Statement>{
+        Sql("UPDATE job_watermark SET cancel_by = ?, cancel_why = ? WHERE job_name = ? AND "
+            "period = ?",
+            {act.who, act.why, job, period}),
+        EventOf("cancel", job, period, act, clock.now,
+                absl::StrCat("{\"fence\":\"", fence, "\"}"))};
+  });
+}
+
+absl::Status MariadbActs::TriggerNow(absl::string_view job, const Act& act) {
+  return Perform(session_, {LockJob(job)},
+                 [&](const std::vector<Rows>& rows, const Clock& clock) -> Writes {
+                   if (rows[0].size() == 0) return NoJob(job);
+                   return std::vector<Statement>{
+                       Sql("UPDATE job SET pending = 'person', next_look = TIMESTAMP'1970-01-01 "
+                           "00:00:00', revision = revision + 1 WHERE name = ?",
+                           {job}),
+                       EventOf("trigger", job, "", act, clock.now)};
+                 });
+}
+
+absl::Status MariadbActs::AcceptClock(const Act& act) {
+  return Perform(session_, {LockMark()},
+                 [&](const std::vector<Rows>&, const Clock& clock) -> Writes {
+                   if (!clock.frozen) return std::vector<Statement>{};
+                   return SettleClock(session_, act);
+                 });
+}
+
+absl::StatusOr<int64_t> MariadbActs::BumpEpoch(const Act& act) {
+  int64_t epoch = 0;
+  RETURN_IF_ERROR(Perform(
+      session_, {Sql("SELECT value FROM matins_meta WHERE name = 'epoch' FOR UPDATE")},
+      [&](const std::vector<Rows>& rows, const Clock& clock) -> Writes {
+        epoch = NextEpoch(rows[0].Int(0, 0), clock.now);
+        return std::vector<Statement>{
+            Sql("UPDATE matins_meta SET value = ? WHERE name = 'epoch'", {absl::StrCat(epoch)}),
+            EventOf("epoch", "", "", act, clock.now, absl::StrCat("{\"epoch\":", epoch, "}"))};
+      }));
+  return epoch;
+}
+
+absl::Status MariadbActs::SetJournal(bool full) {
+  ASSIGN_OR_RETURN(
+      const std::vector<Rows> rows,
+      session_.connection.Read({Sql("SELECT value FROM matins_meta WHERE name = 'journal'")}));
+  const std::string word = full ? "full" : "runs";
+  if (rows[0].size() > 0 && rows[0].Text(0, 0) == word) return absl::OkStatus();
+  // Triggers come and go by themselves. What says so is written when they are there, and before
+  // they go: asked again after a crash between the two, the rest is done.
+  std::vector<Statement> steps;
+  const Statement mark = Sql("UPDATE matins_meta SET value = ? WHERE name = 'journal'", {word});
+  if (!full) steps.push_back(mark);
+  for (const std::string& sql : full ? EnableJournal() : DisableJournal()) steps.push_back({sql});
+  if (full) steps.push_back(mark);
+  for (const Statement& step : steps) {
+    RETURN_IF_ERROR(session_.Retried([&] { return session_.connection.Bare({step}); }).status());
+  }
+  MATINS_FAULT_POINT("act.after_commit");  // crash here: it stands
+  return absl::OkStatus();
+}
+
+}  // namespace matins::mariadb

@@ -1,0 +1,61 @@
+// ActStore over MariaDB: what people do to a store. Each act locks its job (and with it keeps START
+// and planning out), and writes its job_event in the same transaction.
+#ifndef MATINS_STORE_MARIADB_ACTS_H_
+#define MATINS_STORE_MARIADB_ACTS_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/act_store.h"
+#include "store/mariadb/session.h"
+
+namespace matins::mariadb {
+
+class MariadbActs final : public ActStore {
+ public:
+  explicit MariadbActs(ConnectionOptions options) : session_(std::move(options)) {}
+
+  // apply.cc
+  absl::StatusOr<ApplyAnswer> Apply(const ApplyRequest& request) override;
+  // acts.cc
+  absl::Status Suspend(absl::string_view job, const Act& act) override;
+  absl::Status Resume(absl::string_view job, const std::optional<PlanWrite>& skip,
+                      const Act& act) override;
+  absl::Status Rename(absl::string_view from, absl::string_view to, const Act& act) override;
+  absl::Status Delete(absl::string_view job, bool force, const Act& act) override;
+  absl::Status Reopen(const PeriodKey& key, absl::string_view params, const Act& act) override;
+  absl::Status Skip(absl::Span<const PeriodKey> keys, const Act& act) override;
+  absl::Status Cancel(int64_t fence, const Act& act) override;
+  absl::Status TriggerNow(absl::string_view job, const Act& act) override;
+  absl::Status AcceptClock(const Act& act) override;
+  absl::StatusOr<int64_t> BumpEpoch(const Act& act) override;
+  absl::Status SetJournal(bool full) override;
+  // reads.cc
+  absl::StatusOr<std::vector<JobRow>> ReadJobs(absl::string_view name) override;
+  absl::StatusOr<std::vector<PeriodRow>> ReadRows(const RowFilter& filter) override;
+  absl::StatusOr<std::vector<SkipSpan>> ReadSpans(absl::string_view job) override;
+  absl::StatusOr<std::vector<RunRow>> ReadRuns(const RunFilter& filter) override;
+  absl::StatusOr<std::vector<EventRow>> ReadEvents(absl::string_view job, int limit) override;
+  absl::StatusOr<std::vector<NodeRow>> ReadNodes() override;
+  absl::StatusOr<OutputRow> ReadOutput(int64_t fence) override;
+  absl::StatusOr<StoreStatus> ReadStatus() override;
+
+ private:
+  Session session_;
+};
+
+// Parts of acts that Apply performs too; the job is locked, `now` read behind its lock.
+Statement TakeBackHeld(absl::string_view job);
+std::vector<Statement> SuspendJob(absl::string_view job, const Act& act, absl::Time now);
+std::vector<Statement> ResumeJob(absl::string_view job, bool trigger, const Act& act,
+                                 absl::Time now);
+std::vector<Statement> DeleteJob(absl::string_view job, const Act& act, absl::Time now);
+
+// job_event's row of an act.
+Statement EventOf(absl::string_view kind, absl::string_view job, absl::string_view period,
+                  const Act& act, absl::Time now, absl::string_view detail = "");
+
+}  // namespace matins::mariadb
+
+#endif  // MATINS_STORE_MARIADB_ACTS_H_

@@ -1,0 +1,332 @@
+// Planning's two halves: what it reads, and the compare-and-set on each job's revision.
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/fault.h"
+#include "base/status.h"
+#include "job/words.h"
+#include "store/mariadb/finish.h"
+#include "store/mariadb/plan_statements.h"
+#include "store/mariadb/store.h"
+#include "store/rules.h"
+
+namespace matins::mariadb {
+namespace {
+
+constexpr absl::string_view kJobColumns =
+    "j.name, j.revision, j.first_sight, j.floor, j.`cursor`, j.gap_from, j.pending, "
+    "j.suspended_at IS NOT NULL";
+
+std::vector<Statement> DueJobsOf(const ReadDueRequest& request) {
+  const Statement set = Sql("SET @matins_now = @NOW");
+  const Statement clock = ReadClock();
+  if (!request.jobs.empty()) {
+    // By names: a query of its own, because an OR would use neither index.
+    JsonRows names;
+    for (const std::string& job : request.jobs) names.Row().Add("job", job);
+    return {set, clock,
+            Sql(absl::StrCat("SELECT DISTINCT ", kJobColumns,
+                             " FROM ? STRAIGHT_JOIN job j ON j.name = x.job WHERE NOT j.deleted "
+                             "ORDER BY j.name"),
+                {JsonTable(names.Take(), "job name")})};
+  }
+  return {set, clock,
+          Sql(absl::StrCat("SELECT ", kJobColumns,
+                           " FROM job j WHERE NOT j.deleted AND j.next_look <= "
+                           "CAST(@matins_now AS DATETIME(6)) + INTERVAL ? MICROSECOND "
+                           "ORDER BY j.next_look, j.name LIMIT ?"),
+              {request.ahead, request.limit})};
+}
+
+// Those in force at or after min(cursor, gap_from): each that has no successor by then.
+constexpr absl::string_view kVersions =
+    "SELECT v.job, v.version, v.from_at, v.definition FROM ? STRAIGHT_JOIN job j ON "
+    "j.name = x.job STRAIGHT_JOIN job_version v ON v.job = j.name LEFT JOIN job_version n ON "
+    "n.job = v.job AND n.version = (SELECT MIN(m.version) FROM job_version m WHERE "
+    "m.job = v.job AND m.version > v.version) "
+    "WHERE n.from_at IS NULL OR j.`cursor` IS NULL OR "
+    "n.from_at > LEAST(j.`cursor`, COALESCE(j.gap_from, j.`cursor`)) ORDER BY v.job, v.version";
+
+constexpr absl::string_view kSpans =
+    "SELECT s.job, s.from_at, s.to_at, s.first_period, s.last_period, s.count, s.reason, s.by_whom "
+    "FROM ? STRAIGHT_JOIN job j ON j.name = x.job STRAIGHT_JOIN job_span s ON s.job = j.name "
+    "WHERE s.kind = 'skipped' AND (j.`cursor` IS NULL OR "
+    "s.to_at > LEAST(j.`cursor`, COALESCE(j.gap_from, j.`cursor`))) ORDER BY s.job, s.from_at";
+
+// Two queries, not one with OR: each has its index.
+Statement OpenRows(const Value& names) {
+  return Sql(
+      absl::StrCat("SELECT * FROM (SELECT ", kRowColumns,
+                   " FROM ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job WHERE r.status IN "
+                   "('PLANNED', 'RUNNING', 'FAILED') AND NOT (r.status = 'FAILED' AND r.held) "
+                   "UNION ALL SELECT ",
+                   kRowColumns,
+                   " FROM ? STRAIGHT_JOIN job j ON j.name = x.job STRAIGHT_JOIN job_watermark r ON "
+                   "r.job_name = j.name AND (r.due_at >= j.gap_from OR r.due_at IS NULL) WHERE "
+                   "j.gap_from IS NOT NULL AND (r.status IN ('DONE', 'SKIPPED') OR r.held)) q "
+                   "ORDER BY job_name, due_at, period"),
+      {names, names});
+}
+
+std::optional<Trigger> PendingOf(absl::string_view text) {
+  const std::optional<Trigger> trigger = FromWord<Trigger>(text);
+  return trigger == Trigger::kFire ? std::nullopt : trigger;
+}
+
+JobState JobOf(const Rows& r, int i) {
+  JobState job;
+  job.job = r.Text(i, 0);
+  job.revision = r.Int(i, 1);
+  job.first_sight = r.Time(i, 2);
+  job.floor = r.Time(i, 3);
+  job.cursor = r.Time(i, 4);
+  if (!r.IsNull(i, 5)) job.gap_from = r.Time(i, 5);
+  job.pending = PendingOf(r.Text(i, 6));
+  job.suspended = r.Bool(i, 7);
+  return job;
+}
+
+}  // namespace
+
+absl::StatusOr<DueJobs> MariadbStore::ReadDue(const ReadDueRequest& request) {
+  Connection& connection = session_.connection;
+  // One snapshot for both round trips: rows as they were at the revision that the plan is for.
+  ASSIGN_OR_RETURN(const std::vector<Rows> first, connection.BeginSnapshot(DueJobsOf(request)));
+  DueJobs due;
+  const Clock clock = ClockOf(first[1]);
+  due.now = clock.now;
+  due.frozen = request.by_node ? clock.frozen : clock.stepped;
+  std::map<std::string, size_t> index;
+  JsonRows list;
+  for (int i = 0; i < first[2].size(); ++i) {
+    JobState job = JobOf(first[2], i);
+    list.Row().Add("job", job.job);
+    index[job.job] = due.jobs.size();
+    due.jobs.push_back(std::move(job));
+  }
+  const Value names = JsonTable(list.Take(), "job name");
+  ASSIGN_OR_RETURN(
+      const std::vector<Rows> rest,
+      connection.Commit({Sql(kVersions, {names}), OpenRows(names), Sql(kSpans, {names}),
+                         Sql("SELECT j.name, j.next_look FROM job j WHERE NOT "
+                             "j.deleted AND j.next_look IS NOT NULL ORDER BY "
+                             "j.next_look LIMIT ?",
+                             {static_cast<int64_t>(due.jobs.size()) + 1})}));
+  for (int i = 0; i < rest[0].size(); ++i) {
+    due.jobs[index[rest[0].Text(i, 0)]].versions.push_back(
+        {static_cast<int>(rest[0].Int(i, 1)), rest[0].Time(i, 2), rest[0].Text(i, 3)});
+  }
+  for (int i = 0; i < rest[1].size(); ++i) {
+    AttemptRow row = ReadRow(rest[1], i);
+    std::vector<PeriodRow>& rows = due.jobs[index[row.key.job]].rows;
+    rows.push_back(std::move(row));
+  }
+  for (int i = 0; i < rest[2].size(); ++i) {
+    const Rows& r = rest[2];
+    due.jobs[index[r.Text(i, 0)]].spans.push_back({r.Time(i, 1), r.Time(i, 2), r.Text(i, 3),
+                                                   r.Text(i, 4), r.Int(i, 5), r.Text(i, 6),
+                                                   r.Text(i, 7)});
+  }
+  for (int i = 0; i < rest[3].size(); ++i) {
+    if (index.contains(rest[3].Text(i, 0))) continue;
+    due.next_look = rest[3].Time(i, 1, absl::InfiniteFuture());
+    break;
+  }
+  return due;
+}
+
+// ---- the write ----
+
+namespace {
+
+constexpr absl::string_view kInsertColumns =
+    "job name, period name, day day, ws time, we time, due time, nominal name, not_before time, "
+    "start_by time, version int, backfill bool, manual bool, params text, lock_key key, "
+    "priority int, skip text, by text, node name";
+
+// A period whose row was deleted comes back in the generation that its newest `reopened` event
+// opened: after the old lease, above the old fence (I6, I7). The row that exists stays as it is.
+Statement InsertRows(const std::string& json, absl::Time now) {
+  return Sql(
+      absl::StrCat(
+          "INSERT INTO job_watermark (job_name, period, biz_date, status, finished_at, generation, "
+          "op, op_at, due_at, window_start, window_end, nominal, not_before, start_by, look_at, "
+          "version, backfill, manual, params, reason, by_whom, priority, lock_key, planned_at, "
+          "fence, wait_until, held_by, held_until, dispatched_at) "
+          "SELECT x.job, x.period, x.day, IF(x.skip = '', 'PLANNED', 'SKIPPED'), "
+          "IF(x.skip = '', NULL, ?), COALESCE(e.generation, 1), IF(x.skip = '', 'plan', 'skip'), "
+          "?, x.due, x.ws, x.we, x.nominal, x.not_before, x.start_by, x.not_before, x.version, "
+          "x.backfill, x.manual, NULLIF(x.params, ''), NULLIF(x.skip, ''), x.`by`, x.priority, "
+          "NULLIF(x.lock_key, ''), ?, COALESCE(JSON_VALUE(e.detail, '$.old_fence'), 0), "
+          "TIMESTAMP'1970-01-01 00:00:00' + INTERVAL CAST(JSON_VALUE(e.detail, '$.lease_until') AS "
+          "SIGNED) "
+          "MICROSECOND, NULLIF(x.node, ''), IF(x.node = '', NULL, "
+          "GREATEST(x.not_before, ?) + INTERVAL ? MICROSECOND), IF(x.node = '', NULL, ?) "
+          "FROM ? LEFT JOIN job_event e ON e.id = (SELECT v.id FROM job_event v WHERE "
+          "v.kind = 'reopened' AND v.job = x.job AND v.period = x.period ORDER BY v.id DESC "
+          "LIMIT 1) ON DUPLICATE KEY UPDATE ",
+          // Without the key's protection a second plan begins the period anew.
+          IsMutant(Mutant::kNoUniqueKey)
+              ? "status = 'PLANNED', finished_at = NULL, reason = NULL, ver = job_watermark.ver + "
+                "1, op = 'plan', op_at = VALUES(op_at), look_at = VALUES(look_at)"
+              : "job_name = job_watermark.job_name"),
+      {now, now, now, now, kHoldFor, now, JsonTable(json, kInsertColumns)});
+}
+
+// `l` is what the row is before: each assignment is told by it alone.
+Statement UpdateRows(const std::string& json, absl::Time now) {
+  return Sql(
+      "UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period SET "
+      "r.reason = CASE x.kind WHEN 'skip' THEN x.skip WHEN 'again' THEN NULL ELSE r.reason END, "
+      "r.by_whom = IF(x.kind = 'skip', x.`by`, r.by_whom), "
+      "r.finished_at = CASE x.kind WHEN 'skip' THEN ? WHEN 'again' THEN NULL ELSE "
+      "r.finished_at END, "
+      "r.attempts = IF(x.kind = 'again', 0, r.attempts), "
+      "r.look_at = IF(x.kind = 'again', x.not_before, COALESCE(r.not_before, r.look_at)), "
+      "r.not_before = IF(x.kind = 'again', x.not_before, r.not_before), "
+      "r.start_by = IF(x.kind = 'skip', r.start_by, x.start_by), "
+      "r.backfill = IF(x.kind = 'skip', r.backfill, x.backfill), "
+      "r.held_by = NULL, r.held_until = NULL, r.waits_for = NULL, r.ver = r.ver + 1, "
+      "r.op = IF(x.kind = 'skip', 'skip', 'dispatch'), r.op_at = ?, "
+      "r.status = CASE x.kind WHEN 'skip' THEN 'SKIPPED' WHEN 'again' THEN 'PLANNED' ELSE "
+      "r.status END "
+      "WHERE (x.kind = 'skip' AND (r.status = 'PLANNED' OR r.status = 'FAILED' AND NOT r.held)) OR "
+      "(x.kind = 'again' AND r.status = 'FAILED' AND NOT r.held) OR "
+      "(x.kind = 'judge' AND r.status = 'PLANNED')",
+      {JsonTable(json,
+                 "job name, period name, kind name, not_before time, start_by time, "
+                 "backfill bool, skip text, by text"),
+       now, now});
+}
+
+Statement UpdateJobs(const std::string& json) {
+  return Sql(
+      "UPDATE ? STRAIGHT_JOIN job j ON j.name = x.job SET j.revision = j.revision + 1, "
+      "j.`cursor` = GREATEST(COALESCE(j.`cursor`, x.`cursor`), COALESCE(x.`cursor`, j.`cursor`)), "
+      "j.next_look = x.next_look, j.gap_from = IF(x.filled, NULL, j.gap_from), "
+      "j.pending = IF(x.triggered, NULL, j.pending)",
+      {JsonTable(json, "job name, cursor time, next_look time, filled bool, triggered bool")});
+}
+
+Statement InsertSpans(const std::string& json) {
+  return Sql(
+      "INSERT INTO job_span (job, kind, from_at, to_at, first_period, last_period, count, reason, "
+      "by_whom) SELECT x.job, 'skipped', x.from_at, x.to_at, x.first_period, x.last_period, "
+      "x.count, x.reason, x.`by` FROM ?",
+      {JsonTable(json,
+                 "job name, from_at time, to_at time, first_period name, last_period name, "
+                 "count int, reason text, by text")});
+}
+
+Statement InsertActs(const std::string& json, absl::Time now) {
+  return Sql(
+      "INSERT INTO job_event (at, kind, job, period, who, why, detail) SELECT ?, x.kind, x.job, "
+      "x.period, x.who, x.why, CONCAT('{\"periods\":', x.n, '}') FROM ?",
+      {now, JsonTable(json, "kind name, job name, period name, who text, why text, n int")});
+}
+
+// Of the rows that should be held at once those that are: another program may have been first.
+Statement HeldRows(const PlanBatch& batch, const PlanRequest& request) {
+  return Sql(
+      "SELECT r.job_name, r.period, r.not_before, r.priority FROM ? STRAIGHT_JOIN job_watermark r "
+      "ON r.job_name = x.job AND r.period = x.period WHERE r.status = 'PLANNED' AND "
+      "r.held_by = ? ORDER BY r.not_before, r.job_name, r.period",
+      {KeyTable(KeysInOrder(batch.held)), request.hold_by.name});
+}
+
+}  // namespace
+
+std::vector<Statement> LockForPlan(const PlanRequest& request) {
+  std::map<std::string, int64_t> revisions;  // of two plans for one job the first is written
+  std::vector<PeriodKey> keys;
+  for (const PlanWrite& write : request.writes) {
+    revisions.emplace(write.job, write.expected_revision);
+    for (const Intent& intent : write.intents) keys.push_back(intent.key);
+  }
+  JsonRows jobs;
+  for (const auto& [job, revision] : revisions) jobs.Row().Add("job", job).AddInt("rev", revision);
+  return {Sql("SELECT j.name, JSON_CONTAINS(?, j.labels) AND j.suspended_at IS NULL FROM ? "
+              "STRAIGHT_JOIN job j ON j.name = x.job WHERE NOT j.deleted AND j.revision = x.rev "
+              "FOR UPDATE SKIP LOCKED",
+              {JsonStrings(request.hold_by.labels), JsonTable(jobs.Take(), "job name, rev int")}),
+          ReadClock(),
+          Sql("SELECT r.job_name, r.period, r.lock_key, r.biz_date FROM ? STRAIGHT_JOIN "
+              "job_watermark r ON r.job_name = x.job AND r.period = x.period",
+              {KeyTable(KeysInOrder(std::move(keys)))}),
+          ReadWaiting()};
+}
+
+PlanLocked ReadPlanLocked(const PlanRequest& request, const Rows* answers) {
+  PlanLocked locked{{}, Wakes(WaitingOf(answers[3]))};
+  const Clock clock = ClockOf(answers[1]);
+  locked.facts.now = clock.now;
+  if (request.hold_by.name.empty() ? clock.stepped : clock.frozen) return locked;
+  for (int i = 0; i < answers[0].size(); ++i) {
+    locked.facts.usable[answers[0].Text(i, 0)] = answers[0].Bool(i, 1);
+  }
+  std::set<PeriodKey> skipped;
+  for (const PlanWrite& write : request.writes) {
+    for (const Intent& intent : write.intents) {
+      if (intent.kind == Intent::Kind::kSkip) skipped.insert(intent.key);
+    }
+  }
+  const Rows& there = answers[2];
+  for (int i = 0; i < there.size(); ++i) {
+    PeriodKey key{there.Text(i, 0), there.Text(i, 1)};
+    if (skipped.contains(key)) locked.wakes.Add(key.job, there.Text(i, 2), there.Day(i, 3));
+    locked.facts.there.insert(std::move(key));
+  }
+  return locked;
+}
+
+std::vector<Statement> PlanStatements(PlanBatch& batch, const PlanRequest& request,
+                                      const Wakes& wakes, absl::Time now, size_t bytes) {
+  std::vector<Statement> out;
+  for (const std::string& part : batch.inserts.TakeParts(bytes)) {
+    out.push_back(InsertRows(part, now));
+  }
+  for (const std::string& part : batch.jobs.TakeParts(bytes)) out.push_back(UpdateJobs(part));
+  for (::matins::JsonRows& round : batch.updates) {
+    for (const std::string& part : round.TakeParts(bytes)) out.push_back(UpdateRows(part, now));
+  }
+  for (const std::string& part : batch.spans.TakeParts(bytes)) out.push_back(InsertSpans(part));
+  for (const std::string& part : batch.acts.TakeParts(bytes)) out.push_back(InsertActs(part, now));
+  for (Statement& wake : wakes.Statements()) out.push_back(std::move(wake));
+  out.push_back(HeldRows(batch, request));
+  return out;
+}
+
+absl::StatusOr<PlanAnswers> MariadbStore::Plan(const PlanRequest& request) {
+  Connection& connection = session_.connection;
+  const std::vector<Statement> lock = LockForPlan(request);
+  const auto once = [&]() -> absl::StatusOr<PlanAnswers> {
+    PlanAnswers answers;
+    answers.jobs.resize(request.writes.size());
+    ASSIGN_OR_RETURN(const std::vector<Rows> locked, connection.Begin(lock));
+    PlanLocked plan = ReadPlanLocked(request, locked.data());
+    answers.now = plan.facts.now;
+    PlanBatch batch(request, std::move(plan.facts), JsonForm::kMariadb);
+    // Crash here: nothing is planned, the next look stands.
+    ASSIGN_OR_RETURN(const std::vector<Rows> rows,
+                     CommitAt(session_, "plan.before_commit",
+                              PlanStatements(batch, request, plan.wakes, answers.now,
+                                             connection.statement_bytes())));
+    MATINS_FAULT_POINT("plan.after_commit");  // crash here: planned; held rows fall free by time
+    std::map<std::string, size_t> index;
+    for (size_t i = 0; i < request.writes.size(); ++i) {
+      answers.jobs[i].written = batch.written[i];
+      if (batch.written[i]) index[request.writes[i].job] = i;
+    }
+    const Rows& held = rows.back();
+    for (int i = 0; i < held.size(); ++i) {
+      const std::string job = held.Text(i, 0);
+      answers.jobs[index[job]].held.push_back(
+          {{job, held.Text(i, 1)}, held.Time(i, 2), static_cast<int>(held.Int(i, 3))});
+    }
+    return answers;
+  };
+  return session_.Retried(once);
+}
+
+}  // namespace matins::mariadb

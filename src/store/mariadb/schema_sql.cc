@@ -1,0 +1,288 @@
+#include "store/mariadb/schema_sql.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace matins::mariadb {
+namespace {
+
+// "@NAME", "@KEY", "@WORD", "@TEXT": texts that are compared as bytes, trailing blanks included.
+std::string Typed(absl::string_view sql) {
+  constexpr absl::string_view kBytes = " CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin";
+  return absl::StrReplaceAll(sql, {{"@NAME", absl::StrCat("VARCHAR(190)", kBytes)},
+                                   {"@KEY", absl::StrCat("VARCHAR(600)", kBytes)},
+                                   {"@WORD", absl::StrCat("VARCHAR(16)", kBytes)},
+                                   {"@TEXT", absl::StrCat("LONGTEXT", kBytes)},
+                                   {"@TABLE",
+                                    " ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 "
+                                    "COLLATE utf8mb4_nopad_bin"}});
+}
+
+std::vector<std::string> TypedAll(std::vector<std::string> all) {
+  for (std::string& sql : all) sql = Typed(sql);
+  return all;
+}
+
+}  // namespace
+
+const char kPeriodColumn[] =
+    "period VARCHAR(190) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NOT NULL DEFAULT ''";
+
+const std::vector<std::string>& KnownColumns() {
+  static const auto& columns = *new std::vector<std::string>(
+      TypedAll({"job_name @NAME NOT NULL", "biz_date DATE NOT NULL", "status @WORD NOT NULL",
+                "finished_at DATETIME(6) NULL"}));
+  return columns;
+}
+
+const std::vector<std::pair<std::string, std::string>>& WatermarkColumns() {
+  static const auto& columns = *[] {
+    auto* list = new std::vector<std::pair<std::string, std::string>>{
+        {"held", "BOOLEAN NOT NULL DEFAULT FALSE"},
+        {"generation", "INT NOT NULL DEFAULT 1"},
+        {"ver", "BIGINT NOT NULL DEFAULT 1"},
+        {"op", "@WORD"},
+        {"op_at", "DATETIME(6)"},
+        {"due_at", "DATETIME(6)"},
+        {"window_start", "DATETIME(6)"},
+        {"window_end", "DATETIME(6)"},
+        {"nominal", "VARCHAR(32)"},
+        {"not_before", "DATETIME(6)"},
+        {"start_by", "DATETIME(6)"},
+        {"look_at", "DATETIME(6)"},
+        {"version", "INT NOT NULL DEFAULT 0"},
+        {"backfill", "BOOLEAN NOT NULL DEFAULT FALSE"},
+        {"manual", "BOOLEAN NOT NULL DEFAULT FALSE"},
+        {"params", "@TEXT"},
+        {"reason", "@TEXT"},
+        {"by_whom", "@TEXT"},
+        {"priority", "INT NOT NULL DEFAULT 0"},
+        {"lock_key", "@KEY"},
+        {"attempts", "INT NOT NULL DEFAULT 0"},
+        {"attempts_total", "INT NOT NULL DEFAULT 0"},
+        {"losses", "INT NOT NULL DEFAULT 0"},
+        {"fence", "BIGINT NOT NULL DEFAULT 0"},
+        {"nonce", "BIGINT"},
+        {"node", "@NAME"},
+        {"held_by", "@NAME"},
+        {"held_until", "DATETIME(6)"},
+        {"planned_at", "DATETIME(6)"},
+        {"dispatched_at", "DATETIME(6)"},
+        {"claimed_at", "DATETIME(6)"},
+        {"lease_until", "DATETIME(6)"},
+        {"run_until", "DATETIME(6)"},
+        {"wait_until", "DATETIME(6)"},
+        {"checkpoint", "BIGINT NOT NULL DEFAULT 0"},
+        {"checkpointed_at", "DATETIME(6)"},
+        {"cancel_by", "@TEXT"},
+        {"cancel_why", "@TEXT"},
+        {"waits_for", "@KEY"},
+        // The lock: a running row with a lock key is its holder, by a unique key.
+        {"running_lock", "@KEY AS (CASE WHEN status = 'RUNNING' THEN lock_key END) STORED"}};
+    for (auto& column : *list) column.second = Typed(column.second);
+    return list;
+  }();
+  return columns;
+}
+
+// No heartbeat column is in a key: a beat touches the row alone.
+const std::vector<std::pair<std::string, std::string>>& WatermarkKeys() {
+  static const auto& keys = *new std::vector<std::pair<std::string, std::string>>{
+      {"job_watermark_due", "KEY job_watermark_due (status, look_at)"},
+      {"job_watermark_open", "KEY job_watermark_open (job_name, status, due_at)"},
+      {"job_watermark_lock", "UNIQUE KEY job_watermark_lock (running_lock)"},
+      {"job_watermark_day", "KEY job_watermark_day (biz_date, job_name)"},
+      {"job_watermark_waiting", "KEY job_watermark_waiting (waits_for, due_at)"},
+      {"job_watermark_held", "KEY job_watermark_held (held_by)"}};
+  return keys;
+}
+
+std::string CreateWatermark() {
+  std::string sql = "CREATE TABLE IF NOT EXISTS job_watermark (";
+  for (const std::string& column : KnownColumns()) absl::StrAppend(&sql, column, ", ");
+  absl::StrAppend(&sql, kPeriodColumn, ", ");
+  for (const auto& [name, type] : WatermarkColumns()) absl::StrAppend(&sql, name, " ", type, ", ");
+  absl::StrAppend(&sql, "PRIMARY KEY (job_name, period)");
+  for (const auto& [name, key] : WatermarkKeys()) absl::StrAppend(&sql, ", ", key);
+  return Typed(absl::StrCat(sql, ") @TABLE"));
+}
+
+namespace {
+
+const char* const kTables[] = {
+    R"(CREATE TABLE IF NOT EXISTS job (
+      name @NAME PRIMARY KEY, id VARCHAR(64) NOT NULL, version INT NOT NULL, source @TEXT NOT NULL,
+      digest @TEXT, definition @TEXT NOT NULL, first_sight DATETIME(6) NOT NULL,
+      floor DATETIME(6), `cursor` DATETIME(6), next_look DATETIME(6), gap_from DATETIME(6),
+      pending @WORD, revision BIGINT NOT NULL DEFAULT 1, suspended_at DATETIME(6),
+      suspended_by @TEXT, suspended_why @TEXT, deleted BOOLEAN NOT NULL DEFAULT FALSE,
+      strict BOOLEAN NOT NULL, overlap @WORD NOT NULL, lock_scope @WORD NOT NULL,
+      lock_ttl BIGINT NOT NULL, timeout BIGINT NOT NULL, grace BIGINT NOT NULL, job_limit INT,
+      max_parallel INT, labels @TEXT NOT NULL, priority INT NOT NULL, recovery @WORD NOT NULL,
+      max_lost INT NOT NULL, stale_after BIGINT NOT NULL, commit_by @WORD NOT NULL,
+      history_succeeded INT NOT NULL, history_failed INT NOT NULL, keep_for BIGINT,
+      last_success DATETIME(6), last_result @TEXT, worst_duration BIGINT,
+      KEY job_next_look (deleted, next_look)) @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_after (job @NAME, after_job @NAME,
+      PRIMARY KEY (job, after_job)) @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_version (job @NAME, version INT, from_at DATETIME(6),
+      definition @TEXT NOT NULL, digest @TEXT, applied_by @TEXT, source @TEXT,
+      PRIMARY KEY (job, version)) @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_source (source @KEY, digest VARCHAR(128), applied_at DATETIME(6),
+      `current` BOOLEAN NOT NULL, PRIMARY KEY (source, digest)) ROW_FORMAT=DYNAMIC @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_span (id BIGINT AUTO_INCREMENT PRIMARY KEY,
+      job @NAME NOT NULL, kind @WORD NOT NULL, from_at DATETIME(6) NOT NULL, to_at DATETIME(6),
+      first_period @NAME, last_period @NAME, count BIGINT NOT NULL DEFAULT 0, reason @TEXT,
+      by_whom @TEXT, why @TEXT, KEY job_span_job (job, to_at)) @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_run (fence BIGINT PRIMARY KEY, job_name @NAME NOT NULL,
+      period @NAME NOT NULL, biz_date DATE, generation INT NOT NULL, attempt INT,
+      attempts_total INT, node @NAME, status @WORD NOT NULL, reason @TEXT, message @TEXT,
+      exit_code INT, `signal` INT, result @TEXT, due_at DATETIME(6), planned_at DATETIME(6),
+      dispatched_at DATETIME(6), claimed_at DATETIME(6), started_at DATETIME(6),
+      checkpointed_at DATETIME(6), finished_at DATETIME(6), backfill BOOLEAN, manual BOOLEAN,
+      version INT, KEY job_run_period (job_name, period, fence),
+      KEY job_run_finished (job_name, finished_at)) @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_event (id BIGINT AUTO_INCREMENT PRIMARY KEY,
+      at DATETIME(6) NOT NULL, kind @WORD NOT NULL, job @NAME NOT NULL DEFAULT '',
+      period @NAME NOT NULL DEFAULT '', generation INT NOT NULL DEFAULT 0, who @TEXT, why @TEXT,
+      detail @TEXT, KEY job_event_reopened (kind, job, period), KEY job_event_job (job)) @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_checkpoint (job_name @NAME, period @NAME, generation INT,
+      number BIGINT NOT NULL, data LONGBLOB, at DATETIME(6) NOT NULL,
+      PRIMARY KEY (job_name, period, generation)) @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_figure (job_name @NAME, period @NAME, generation INT,
+      fence BIGINT, name @NAME, value DOUBLE, at DATETIME(6), PRIMARY KEY (fence, name),
+      KEY job_figure_period (job_name, period)) @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_output (fence BIGINT PRIMARY KEY, head LONGBLOB,
+      tail LONGBLOB, bytes BIGINT NOT NULL, at DATETIME(6)) @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_lock (lock_key @KEY PRIMARY KEY, job_name @NAME,
+      period @NAME, fence BIGINT, until DATETIME(6), KEY job_lock_fence (fence)) @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_node (name @NAME PRIMARY KEY, labels @TEXT,
+      started_at DATETIME(6), seen_at DATETIME(6), `left` BOOLEAN NOT NULL DEFAULT FALSE,
+      boot BIGINT, clock_offset BIGINT) @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_journal (job_name @NAME, period @NAME, generation INT,
+      ver BIGINT, op @WORD, op_at DATETIME(6), fence BIGINT, nonce BIGINT,
+      lease_until DATETIME(6), checkpoint BIGINT, status @WORD, reason @TEXT, by_whom @TEXT,
+      held BOOLEAN, backfill BOOLEAN, manual BOOLEAN,
+      PRIMARY KEY (job_name, period, generation, ver)) @TABLE)",
+    // The source of fences: its numbers only rise, also over a rollback and a restart.
+    R"(CREATE TABLE IF NOT EXISTS matins_fence_numbers (id BIGINT AUTO_INCREMENT PRIMARY KEY) @TABLE)",
+};
+
+// The functions read as their caller: nobody's rights are lent by them. Times are of the calling
+// statement's start, so a verb that has locked rows asks in a statement of its own.
+const char* const kFunctions[] = {
+    "DROP FUNCTION IF EXISTS matins_clock",
+    "CREATE FUNCTION matins_clock() RETURNS DATETIME(6) NOT DETERMINISTIC NO SQL "
+    "SQL SECURITY INVOKER RETURN UTC_TIMESTAMP(6)",
+    "DROP FUNCTION IF EXISTS matins_mark",
+    "CREATE FUNCTION matins_mark() RETURNS DATETIME(6) NOT DETERMINISTIC READS SQL DATA "
+    "SQL SECURITY INVOKER RETURN (SELECT TIMESTAMP'1970-01-01 00:00:00' + INTERVAL "
+    "CAST(m.value AS SIGNED) MICROSECOND FROM matins_meta m WHERE m.name = 'clock_hwm')",
+    "DROP FUNCTION IF EXISTS matins_now",
+    "CREATE FUNCTION matins_now() RETURNS DATETIME(6) NOT DETERMINISTIC READS SQL DATA "
+    "SQL SECURITY INVOKER RETURN GREATEST(matins_clock(), "
+    "COALESCE(matins_mark(), TIMESTAMP'1970-01-01 00:00:00'))",
+    "DROP FUNCTION IF EXISTS matins_frozen",
+    "CREATE FUNCTION matins_frozen() RETURNS BOOLEAN NOT DETERMINISTIC READS SQL DATA "
+    "SQL SECURITY INVOKER RETURN EXISTS (SELECT 1 FROM matins_meta m WHERE "
+    "m.name = 'clock_frozen_why' AND m.value <> '') OR "
+    "COALESCE(matins_clock() < matins_mark() - INTERVAL 2 SECOND, FALSE)",
+    "DROP FUNCTION IF EXISTS matins_unjudged",
+    "CREATE FUNCTION matins_unjudged() RETURNS BOOLEAN NOT DETERMINISTIC READS SQL DATA "
+    "SQL SECURITY INVOKER RETURN "
+    "COALESCE(matins_clock() > matins_mark() + INTERVAL 1 HOUR, FALSE)",
+};
+
+const char* const kTriggers[] = {
+    // Of other programs' rows: the period, and since when they run (for the job's stale_after).
+    "DROP TRIGGER IF EXISTS matins_foreign_insert",
+    R"(CREATE TRIGGER matins_foreign_insert BEFORE INSERT ON job_watermark FOR EACH ROW BEGIN
+      IF NEW.period = '' THEN SET NEW.period = DATE_FORMAT(NEW.biz_date, '%Y-%m-%d'); END IF;
+      IF NEW.status = 'RUNNING' AND NEW.lease_until IS NULL THEN
+        SET NEW.claimed_at = UTC_TIMESTAMP(6);
+      END IF;
+    END)",
+    "DROP TRIGGER IF EXISTS matins_foreign_update",
+    R"(CREATE TRIGGER matins_foreign_update BEFORE UPDATE ON job_watermark FOR EACH ROW BEGIN
+      IF NEW.status = 'RUNNING' AND OLD.status <> 'RUNNING' AND NEW.lease_until IS NULL THEN
+        SET NEW.claimed_at = UTC_TIMESTAMP(6);
+      END IF;
+    END)",
+    "DROP TRIGGER IF EXISTS matins_row_deleted",
+    R"(CREATE TRIGGER matins_row_deleted AFTER DELETE ON job_watermark FOR EACH ROW BEGIN
+      DECLARE settled DATETIME(6) DEFAULT NULL;
+      DECLARE due DATETIME(6) DEFAULT COALESCE(OLD.due_at, OLD.biz_date - INTERVAL 1 DAY);
+      IF COALESCE(OLD.op, '') <> 'withdrawn' THEN
+        SET settled = (SELECT j.floor FROM job j WHERE j.name = OLD.job_name FOR UPDATE);
+        IF NOT (settled IS NOT NULL AND due <= settled AND OLD.status IN ('DONE', 'SKIPPED')) THEN
+          INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) VALUES
+            (UTC_TIMESTAMP(6), 'reopened', OLD.job_name, OLD.period, OLD.generation + 1, 'delete',
+             'the row was deleted', JSON_OBJECT('old_status', OLD.status,
+               'old_fence', CAST(OLD.fence AS CHAR), 'lease_until',
+               TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00',
+                 CASE WHEN OLD.status = 'RUNNING' THEN OLD.lease_until ELSE OLD.wait_until END)));
+          UPDATE job j SET j.gap_from = LEAST(COALESCE(j.gap_from, due), due),
+            j.revision = j.revision + 1, j.next_look = TIMESTAMP'1970-01-01 00:00:00'
+            WHERE j.name = OLD.job_name AND NOT j.deleted;
+          IF OLD.status = 'RUNNING' AND OLD.lock_key IS NOT NULL AND
+              OLD.lease_until IS NOT NULL THEN
+            INSERT INTO job_lock (lock_key, job_name, period, fence, until) VALUES
+              (OLD.lock_key, OLD.job_name, OLD.period, OLD.fence, OLD.lease_until)
+              ON DUPLICATE KEY UPDATE until = GREATEST(job_lock.until, VALUES(until));
+          END IF;
+        END IF;
+      END IF;
+    END)",
+};
+
+const char kFirstFacts[] =
+    "INSERT IGNORE INTO matins_meta (name, value) VALUES ('epoch', '1'), ('journal', 'runs'), "
+    "('start', ''), ('apply', ''), ('clock_hwm', NULL), ('clock_frozen_why', ''), "
+    "('clock_frozen_at', NULL), ('clock_raw', NULL), ('return_last', NULL), ('return_wait', '0'), "
+    "('return_due', NULL)";
+
+// Written by the same statement as the change (J).
+std::string JournalTrigger(absl::string_view event, absl::string_view when) {
+  return absl::StrCat(
+      "CREATE TRIGGER matins_journal_", event, " AFTER ", event,
+      " ON job_watermark FOR EACH ROW BEGIN IF ", when,
+      " THEN INSERT INTO job_journal (job_name, period, generation, ver, op, op_at, fence, nonce, "
+      "lease_until, checkpoint, status, reason, by_whom, held, backfill, manual) VALUES "
+      "(NEW.job_name, NEW.period, NEW.generation, NEW.ver, COALESCE(NEW.op, 'foreign'), "
+      "COALESCE(NEW.op_at, UTC_TIMESTAMP(6)), NEW.fence, NEW.nonce, NEW.lease_until, "
+      "NEW.checkpoint, NEW.status, NEW.reason, NEW.by_whom, NEW.held, NEW.backfill, NEW.manual); "
+      "END IF; END");
+}
+
+}  // namespace
+
+const std::vector<std::string>& CreateRest() {
+  static const auto& statements = *[] {
+    auto* all = new std::vector<std::string>();
+    for (const char* sql : kTables) all->push_back(Typed(sql));
+    for (const char* sql : kFunctions) all->push_back(sql);
+    for (const char* sql : kTriggers) all->push_back(sql);
+    all->push_back(kFirstFacts);
+    return all;
+  }();
+  return statements;
+}
+
+const std::vector<std::string>& EnableJournal() {
+  static const auto& statements = *new std::vector<std::string>{
+      "DROP TRIGGER IF EXISTS matins_journal_insert",
+      JournalTrigger("insert", "TRUE"),
+      "DROP TRIGGER IF EXISTS matins_journal_update",
+      JournalTrigger("update", "OLD.ver <> NEW.ver OR OLD.generation <> NEW.generation"),
+  };
+  return statements;
+}
+
+const std::vector<std::string>& DisableJournal() {
+  static const auto& statements =
+      *new std::vector<std::string>{"DROP TRIGGER IF EXISTS matins_journal_insert",
+                                    "DROP TRIGGER IF EXISTS matins_journal_update"};
+  return statements;
+}
+
+}  // namespace matins::mariadb

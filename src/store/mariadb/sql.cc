@@ -1,0 +1,170 @@
+#include "store/mariadb/sql.h"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "base/fault.h"
+#include "base/time.h"
+#include "job/words.h"
+
+namespace matins::mariadb {
+namespace {
+
+constexpr absl::string_view kBytes = " CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin";
+
+std::string Quoted(absl::string_view text) {
+  std::string out = "'";
+  out.reserve(text.size() + 2);
+  for (const char c : text) {
+    // A quote is doubled, which is right whatever the session's sql_mode says of backslashes.
+    if (c == '\'') {
+      out += "''";
+    } else if (c == '\\') {
+      out += "\\\\";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+std::string TypeOf(absl::string_view type) {
+  if (type == "int") return "BIGINT";
+  if (type == "num") return "DOUBLE";
+  if (type == "bool") return "TINYINT";
+  if (type == "time") return "DATETIME(6)";
+  if (type == "day") return "DATE";
+  if (type == "name") return absl::StrCat("VARCHAR(190)", kBytes);
+  if (type == "key") return absl::StrCat("VARCHAR(600)", kBytes);
+  return absl::StrCat("LONGTEXT", kBytes);
+}
+
+}  // namespace
+
+Value::Value(absl::string_view text) : sql_(Quoted(UsableText(text))) {}
+Value::Value(int64_t number) : sql_(absl::StrCat(number)) {}
+Value::Value(absl::Time t)
+    : sql_(t == absl::InfinitePast() || t == absl::InfiniteFuture()
+               ? "NULL"
+               : absl::StrCat("TIMESTAMP'", UtcText(t), "'")) {}
+Value::Value(absl::Duration d)
+    : sql_(d == absl::InfiniteDuration() ? "NULL" : absl::StrCat(absl::ToInt64Microseconds(d))) {}
+Value::Value(std::optional<int> number) : sql_(number ? absl::StrCat(*number) : "NULL") {}
+Value Value::Null() {
+  Value v;
+  v.sql_ = "NULL";
+  return v;
+}
+Value Value::Bytes(absl::string_view bytes) {
+  Value v;
+  v.sql_ = bytes.empty() ? "''" : absl::StrCat("X'", absl::BytesToHexString(bytes), "'");
+  return v;
+}
+Value Value::Day(absl::CivilDay day) {
+  Value v;
+  v.sql_ = absl::StrCat("DATE'", FormatDay(day), "'");
+  return v;
+}
+Value Value::OrNull(absl::string_view text) { return text.empty() ? Null() : Value(text); }
+
+Value Value::Of(std::string sql) {
+  Value v;
+  v.sql_ = std::move(sql);
+  return v;
+}
+
+void Tuples::Add(const std::vector<Value>& values) {
+  absl::StrAppend(&sql_, sql_.empty() ? "(" : ",(");
+  for (size_t i = 0; i < values.size(); ++i) {
+    absl::StrAppend(&sql_, i > 0 ? "," : "", values[i].sql());
+  }
+  sql_ += ')';
+}
+
+Statement Sql(absl::string_view text, const std::vector<Value>& values) {
+  absl::string_view now = "matins_now()";
+  if (IsMutant(Mutant::kClockBeforeLock)) now = "CAST(@matins_early AS DATETIME(6))";
+  if (IsMutant(Mutant::kNoClockMark)) now = "matins_clock()";
+  const std::string named = absl::StrReplaceAll(text, {{"@NOW", now}});
+  std::string sql;
+  size_t next = 0;
+  for (const char c : named) {
+    if (c == '?' && next < values.size()) {
+      sql += values[next++].sql();
+    } else {
+      sql += c;
+    }
+  }
+  return {std::move(sql)};
+}
+
+Value JsonTable(absl::string_view json, absl::string_view columns) {
+  std::vector<std::string> list;
+  for (const absl::string_view column : absl::StrSplit(columns, ", ")) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(column, absl::MaxSplits(' ', 1));
+    list.push_back(
+        absl::StrCat("`", parts.first, "` ", TypeOf(parts.second), " PATH '$.", parts.first, "'"));
+  }
+  return Value::Of(absl::StrCat("JSON_TABLE(", Quoted(json), ", '$[*]' COLUMNS(",
+                                absl::StrJoin(list, ", "), ")) AS x"));
+}
+
+Value KeyTable(absl::string_view json) { return JsonTable(json, "job name, period name"); }
+
+const char kRowColumns[] =
+    "r.job_name, r.period, r.biz_date, r.status, r.held, r.generation, r.ver, r.due_at, "
+    "r.window_start, r.window_end, r.nominal, r.not_before, r.start_by, r.version, r.backfill, "
+    "r.manual, r.params, r.reason, r.by_whom, r.attempts, r.attempts_total, r.losses, r.fence, "
+    "r.nonce, r.node, r.held_by, r.held_until, r.claimed_at, r.lease_until, r.run_until, "
+    "r.wait_until, r.checkpoint, r.finished_at, r.op_at, r.lock_key, r.priority, r.planned_at, "
+    "r.dispatched_at, r.checkpointed_at, r.cancel_by IS NOT NULL, r.cancel_why";
+
+AttemptRow ReadRow(const Rows& rows, int i, int c) {
+  AttemptRow row;
+  row.key = {rows.Text(i, c), rows.Text(i, c + 1)};
+  row.biz_date = rows.Day(i, c + 2);
+  row.status = FromWord<PeriodStatus>(rows.Text(i, c + 3)).value_or(PeriodStatus::kFailed);
+  row.held = rows.Bool(i, c + 4);
+  row.generation = static_cast<int>(rows.Int(i, c + 5));
+  row.change = rows.Int(i, c + 6);
+  row.due = rows.Time(i, c + 7);
+  row.window_start = rows.Time(i, c + 8);
+  row.window_end = rows.Time(i, c + 9);
+  absl::ParseCivilTime(rows.Text(i, c + 10), &row.nominal);
+  row.not_before = rows.Time(i, c + 11);
+  row.start_by = rows.Time(i, c + 12, absl::InfiniteFuture());
+  row.version = static_cast<int>(rows.Int(i, c + 13));
+  row.backfill = rows.Bool(i, c + 14);
+  row.manual = rows.Bool(i, c + 15);
+  row.params = rows.Text(i, c + 16);
+  row.reason = rows.Text(i, c + 17);
+  row.by = rows.Text(i, c + 18);
+  row.attempts = static_cast<int>(rows.Int(i, c + 19));
+  row.attempts_total = static_cast<int>(rows.Int(i, c + 20));
+  row.losses = static_cast<int>(rows.Int(i, c + 21));
+  row.fence = rows.Int(i, c + 22);
+  row.nonce = rows.Int(i, c + 23);
+  row.node = rows.Text(i, c + 24);
+  row.held_by = rows.Text(i, c + 25);
+  row.held_until = rows.Time(i, c + 26);
+  row.claimed_at = rows.Time(i, c + 27);
+  row.lease_until = rows.Time(i, c + 28);
+  row.run_until = rows.Time(i, c + 29);
+  row.wait_until = rows.Time(i, c + 30);
+  row.checkpoint = rows.Int(i, c + 31);
+  row.finished_at = rows.Time(i, c + 32);
+  row.changed_at = rows.Time(i, c + 33);
+  row.lock_key = rows.Text(i, c + 34);
+  row.priority = static_cast<int>(rows.Int(i, c + 35));
+  row.planned_at = rows.Time(i, c + 36);
+  row.dispatched_at = rows.Time(i, c + 37);
+  row.checkpointed_at = rows.Time(i, c + 38);
+  row.cancel_asked = rows.Bool(i, c + 39);
+  row.cancel_why = rows.Text(i, c + 40);
+  return row;
+}
+
+}  // namespace matins::mariadb

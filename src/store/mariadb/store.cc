@@ -1,0 +1,54 @@
+#include "store/mariadb/store.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/fault.h"
+#include "base/status.h"
+
+namespace matins::mariadb {
+namespace {
+
+// Often enough that a person's act is seen at once, seldom enough that idle nodes cost nothing.
+constexpr absl::Duration kPoll = absl::Milliseconds(250);
+
+}  // namespace
+
+// The newest act, the most urgent row, the next job to look at: three reads of an index's end.
+std::string MariadbStore::ChangeMark() {
+  const auto rows = session_.connection.Read(
+      {Sql("SELECT (SELECT MAX(id) FROM job_event), (SELECT MIN(look_at) FROM job_watermark WHERE "
+           "status = 'PLANNED'), (SELECT MIN(next_look) FROM job WHERE NOT deleted)")});
+  if (!rows.ok()) return seen_;
+  const Rows& r = (*rows)[0];
+  return absl::StrCat(r.Text(0, 0), "|", r.Text(0, 1), "|", r.Text(0, 2));
+}
+
+void MariadbStore::AwaitChange(absl::Duration at_most) {
+  const absl::Time until = absl::Now() + at_most;  // decides nothing but how long one waits
+  absl::Duration left = at_most;
+  while (left > absl::ZeroDuration()) {
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.AwaitWithTimeout(absl::Condition(&interrupted_), std::min(left, kPoll));
+      const bool interrupted = interrupted_;
+      interrupted_ = false;
+      if (interrupted) return;
+    }
+    std::string mark = ChangeMark();
+    if (mark != seen_) {
+      seen_ = std::move(mark);
+      return;
+    }
+    // A wall clock that is set back must not make a wait of minutes out of one of seconds.
+    left = std::min(left - kPoll, until - absl::Now());
+  }
+}
+
+void MariadbStore::Interrupt() {
+  absl::MutexLock lock(&mutex_);
+  interrupted_ = true;
+}
+
+}  // namespace matins::mariadb

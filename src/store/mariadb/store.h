@@ -1,0 +1,63 @@
+// Store over MariaDB. READ COMMITTED; each verb locks its rows, reads the clock in a later
+// statement (I4), and decides in between: what it writes is in its second packet.
+#ifndef MATINS_STORE_MARIADB_STORE_H_
+#define MATINS_STORE_MARIADB_STORE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "store/mariadb/session.h"
+#include "store/store.h"
+
+namespace matins::mariadb {
+
+class MariadbStore final : public Store {
+ public:
+  explicit MariadbStore(ConnectionOptions options) : session_(std::move(options)) {}
+
+  // plan.cc
+  absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) override;
+  absl::StatusOr<PlanAnswers> Plan(const PlanRequest& request) override;
+  // hold.cc
+  absl::StatusOr<HoldAnswer> Hold(const HoldRequest& request) override;
+  absl::Status Unhold(const NodeId& node, absl::Span<const PeriodKey> keys) override;
+  // start.cc
+  absl::StatusOr<StartAnswers> Start(const StartRequest& request) override;
+  // run.cc
+  absl::StatusOr<std::vector<ExtendAnswer>> Extend(
+      absl::Span<const ExtendRequest> requests) override;
+  absl::StatusOr<std::vector<Refusal>> Checkpoint(
+      absl::Span<const CheckpointRequest> requests) override;
+  absl::Status PutOutput(const Ticket& ticket, absl::string_view head, absl::string_view tail,
+                         int64_t bytes) override;
+  // finish.cc
+  absl::StatusOr<std::vector<Refusal>> Finish(absl::Span<const FinishRequest> requests) override;
+  absl::StatusOr<std::vector<ResolveAnswer>> Resolve(
+      absl::Span<const FinishRequest> requests) override;
+  // reap.cc
+  absl::StatusOr<std::vector<StaleRun>> ReadStale(int limit) override;
+  absl::StatusOr<std::vector<bool>> Reap(absl::Span<const ReapRequest> requests) override;
+  absl::StatusOr<std::vector<Ticket>> Replace(absl::Span<const PeriodKey> newcomers) override;
+  absl::Status ReportDead(absl::Span<const Ticket> tickets) override;
+  // clock.cc
+  absl::StatusOr<TickAnswer> Tick(const TickRequest& request) override;
+  absl::Status Leave(const NodeId& node) override;
+  // purge.cc
+  absl::StatusOr<int64_t> Purge(int limit) override;
+  // store.cc: MariaDB tells nobody of changes, so they are looked for.
+  void AwaitChange(absl::Duration at_most) override;
+  void Interrupt() override;
+
+ private:
+  std::string ChangeMark();
+
+  Session session_;
+  std::string seen_;  // what AwaitChange saw last
+  absl::Mutex mutex_;
+  bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace matins::mariadb
+
+#endif  // MATINS_STORE_MARIADB_STORE_H_
