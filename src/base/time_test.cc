@@ -33,5 +33,11 @@ TEST(ParseDuration, ReadsWhatFormatDurationWrites) {
   }
 }
 
+TEST(ParseInstant, ALeapSecondIsTheOneAfterIt) {
+  EXPECT_EQ(ParseInstant("2015-06-30T23:59:60Z").value(),
+            ParseInstant("2015-07-01T00:00:00Z").value());
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseInstant("2015-06-30T23:59:61Z").status()));
+}
+
 }  // namespace
 }  // namespace matins

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "cli/commands.h"
+#include "execute/output_text.h"
 #include "nlohmann/json.hpp"
 #include "ops/session.h"
 #include "view/table.h"
@@ -94,8 +95,7 @@ std::string From(const OutputRow& output, int64_t& shown) {
     shown = head_end;
   }
   if (shown < tail_start) {
-    absl::StrAppend(&text, "\n[matins: ", tail_start - shown, " of ", output.bytes,
-                    " bytes were not kept]\n");
+    text += CutText(output.head, tail_start - shown, output.bytes);
     shown = tail_start;
   }
   if (shown < output.bytes) {

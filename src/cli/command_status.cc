@@ -46,6 +46,24 @@ absl::Status PrintStatusJson(const StoreStatus& status, const std::vector<NodeRo
   return absl::OkStatus();
 }
 
+// No decision is a node's clock's (I23), but what people read is: its log, and its jobs' own
+// `date`.
+constexpr absl::Duration kSkewToTell = absl::Seconds(2);
+
+std::vector<std::string> SkewedClocks(const std::vector<NodeRow>& nodes, absl::Time now) {
+  std::vector<std::string> told;
+  for (const NodeRow& node : nodes) {
+    const absl::Duration skew = node.clock_offset;
+    if (!IsAlive(node, now) || absl::AbsDuration(skew) <= kSkewToTell) continue;
+    told.push_back(absl::StrCat(
+        "the clock of node ", node.name, " is ", Roughly(skew),
+        skew < absl::ZeroDuration() ? " behind" : " ahead of",
+        " the store's; runs are started by the store's, but its log and its jobs read its own: set "
+        "it (chronyc makestep)"));
+  }
+  return told;
+}
+
 std::string NodeState(const NodeRow& node, absl::Time now) {
   if (node.left) return "left";
   return IsAlive(node, now) ? "alive" : absl::StrCat("silent for ", Roughly(now - node.seen_at));
@@ -84,8 +102,10 @@ void AddStatusCommand(CLI::App& app, Shell& shell) {
   shell.AddOutputOption(command);
   shell.Does(command, [&shell] {
     return shell.WithSession([&](Session& session) -> absl::Status {
-      ASSIGN_OR_RETURN(const StoreStatus status, session.acts().ReadStatus());
+      ASSIGN_OR_RETURN(StoreStatus status, session.acts().ReadStatus());
       ASSIGN_OR_RETURN(const std::vector<NodeRow> nodes, session.acts().ReadNodes());
+      for (std::string& skewed : SkewedClocks(nodes, status.now))
+        status.warnings.push_back(std::move(skewed));
       if (shell.json()) return PrintStatusJson(status, nodes, shell);
       PrintStatusText(status, nodes, shell);
       return absl::OkStatus();

@@ -1,10 +1,7 @@
 #include "execute/handler_runner.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <deque>
-#include <exception>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -15,18 +12,11 @@
 #include "absl/synchronization/mutex.h"
 #include "base/status.h"
 #include "execute/event_queue.h"
+#include "execute/handler_call.h"
 #include "execute/stop_plan.h"
 
 namespace matins {
 namespace {
-
-void AbortProcess(const RunRequest& request) {
-  std::fprintf(stderr,
-               "matins: the handler %s of job %s did not stop when its lease was lost; "
-               "on_lease_lost: abort_process ends the process\n",
-               request.program.handler.c_str(), request.values.job.c_str());
-  std::abort();
-}
 
 class HandlerRunner final : public Runner {
  public:
@@ -54,11 +44,7 @@ class HandlerRunner final : public Runner {
     const int64_t id = request.run;
     auto handler = options_.handlers.find(request.program.handler);
     if (handler == options_.handlers.end()) {
-      events_.Push({id, RunNotStarted{.error = absl::NotFoundError(absl::StrCat(
-                                          "run.handler: this program has no handler '",
-                                          request.program.handler,
-                                          "'; register it before the scheduler starts")),
-                                      .exit_code = 127}});
+      events_.Push({id, NoSuchHandler(request.program.handler)});
       return;
     }
     absl::MutexLock lock(&mutex_);
@@ -136,9 +122,7 @@ class HandlerRunner final : public Runner {
 
   absl::StatusOr<std::string> Ask(Run& run, RunAsked asked) {
     absl::MutexLock lock(&mutex_);
-    const absl::Status refused =
-        absl::AbortedError("the run's lease is lost; stop, and write nothing more");
-    if (run.Refused()) return refused;
+    if (run.Refused()) return LeaseLostError();
     asked.ask = ++run.last_ask;
     auto answer = run.answers.emplace(asked.ask, std::nullopt).first;
     events_.Push({run.what.run, asked});
@@ -146,7 +130,7 @@ class HandlerRunner final : public Runner {
     mutex_.Await(absl::Condition(&done));
     std::optional<RunAnswer> told = std::move(answer->second);
     run.answers.erase(answer);
-    if (!told) return refused;
+    if (!told) return LeaseLostError();
     RETURN_IF_ERROR(told->status);
     return std::move(told->text);
   }
@@ -163,7 +147,7 @@ class HandlerRunner final : public Runner {
 
   void Work() {
     while (std::shared_ptr<Run> run = NextRun()) {
-      absl::Status status = Call(*run);
+      absl::Status status = CallHandler(run->handler, *run);
       absl::MutexLock lock(&mutex_);
       if (run->let_go) return;  // its place was given away then
       End(*run, std::move(status), /*dead=*/true);
@@ -186,27 +170,11 @@ class HandlerRunner final : public Runner {
     return run;
   }
 
-  static absl::Status Call(Run& run) {
-    try {
-      return run.handler(run);
-    } catch (const std::exception& error) {
-      return absl::InternalError(
-          absl::StrCat("the handler ", run.what.program.handler, " threw: ", error.what()));
-    } catch (...) {
-      return absl::InternalError(
-          absl::StrCat("the handler ", run.what.program.handler, " threw something"));
-    }
-  }
-
   void End(Run& run, absl::Status status, bool dead) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     run.let_go = true;
-    RunEnded ended{.exit_code = status.ok() && dead ? 0 : -1,
-                   .stopped = run.plan.reason(),
-                   .tree_dead = dead,
-                   .output = std::move(run.output),
-                   .status = std::move(status)};
     const int64_t id = run.what.run;
-    events_.Push({id, std::move(ended)});
+    events_.Push(
+        {id, HandlerEnded(std::move(status), dead, run.plan.reason(), std::move(run.output))});
     runs_.erase(id);
   }
 
@@ -252,16 +220,10 @@ class HandlerRunner final : public Runner {
   }
 
   void LetGo(Run& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    // After a time-out nothing extends the lease either; a cancel alone leaves it alive.
-    const bool lost =
-        run.plan.reason() == StopReason::kLeaseLost || run.plan.reason() == StopReason::kTimeOut;
-    if (lost && run.what.abort_on_lease_lost) {
+    if (AbortsProcess(run.what, run.plan.reason())) {
       options_.abort_process ? options_.abort_process(run.what) : AbortProcess(run.what);
     }
-    End(run,
-        absl::DeadlineExceededError("the handler did not stop; it was let go, and all that it "
-                                    "still writes is refused"),
-        /*dead=*/false);
+    End(run, LetGoError(), /*dead=*/false);
     // Its thread is lost for now; the next run gets another.
     if (!waiting_.empty() && idle_ == 0) {
       threads_.emplace_back([this] { Work(); });

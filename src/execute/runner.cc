@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "absl/strings/str_cat.h"
+#include "execute/output_text.h"
 
 namespace matins {
 
@@ -39,10 +40,14 @@ void OutputKept::Append(absl::string_view text, const OutputLimits& limits) {
 std::string OutputKept::Joined() const {
   const int64_t cut =
       total_bytes - static_cast<int64_t>(head.size()) - static_cast<int64_t>(tail.size());
-  if (cut <= 0) return absl::StrCat(head, tail);
-  const absl::string_view line_end = head.empty() || head.back() == '\n' ? "" : "\n";
-  return absl::StrCat(head, line_end, "[matins: ", cut, " of ", total_bytes,
-                      " bytes cut here; job key output.keep keeps more]\n", tail);
+  return absl::StrCat(head, CutText(head, cut, total_bytes), tail);
+}
+
+std::string CutText(absl::string_view before, int64_t cut, int64_t total) {
+  if (cut <= 0) return "";
+  const absl::string_view line_end = before.empty() || before.back() == '\n' ? "" : "\n";
+  return absl::StrCat(line_end, "[matins: ", cut, " of ", total,
+                      " bytes cut here; job key output.keep keeps more]\n");
 }
 
 std::string RunEnded::Text() const {

@@ -1,13 +1,10 @@
 #include "library/stepped_runner.h"
 
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "execute/handler_call.h"
 #include "execute/stop_plan.h"
 
 namespace matins {
@@ -46,42 +43,17 @@ struct SteppedRunner::Run final : public HandlerContext {
   bool let_go = false;  // its end was told
 };
 
-namespace {
-
-absl::Status CallHandler(const Handler& handler, HandlerContext& context) {
-  try {
-    return handler(context);
-  } catch (const std::exception& error) {
-    return absl::InternalError(
-        absl::StrCat("the handler ", context.request().program.handler, " threw: ", error.what()));
-  } catch (...) {
-    return absl::InternalError(
-        absl::StrCat("the handler ", context.request().program.handler, " threw something"));
-  }
-}
-
-[[noreturn]] void AbortProcess(const RunRequest& request) {
-  std::fprintf(stderr,
-               "matins: the handler %s of job %s did not stop when its lease was lost; "
-               "on_lease_lost: abort_process ends the process\n",
-               request.program.handler.c_str(), request.values.job.c_str());
-  std::abort();
-}
-
-}  // namespace
-
 void SteppedRunner::Start(RunRequest request) {
   const int64_t id = request.run;
   const std::string& name = request.program.handler;
   const auto handler = handlers_.find(name);
   if (handler == handlers_.end()) {
-    absl::Status error =
-        name.empty()
-            ? absl::FailedPreconditionError(
-                  "with a TestClock no process is started; give the job a handler")
-            : absl::NotFoundError(absl::StrCat("run.handler: this program has no handler '", name,
-                                               "'; AddHandler before Start"));
-    events_.Push({id, RunNotStarted{.error = std::move(error), .exit_code = 127}});
+    RunNotStarted without = NoSuchHandler(name);
+    if (name.empty()) {
+      without.error = absl::FailedPreconditionError(
+          "with a TestClock no process is started; give the job a handler");
+    }
+    events_.Push({id, std::move(without)});
     return;
   }
   auto run = std::make_shared<Run>(*this, std::move(request), handler->second);
@@ -137,21 +109,14 @@ void SteppedRunner::Act(Run& run) {
     return;
   }
   if (act != StopPlan::Act::kKill) return;
-  const bool lost =
-      run.plan.reason() == StopReason::kLeaseLost || run.plan.reason() == StopReason::kTimeOut;
-  if (lost && run.what.abort_on_lease_lost) AbortProcess(run.what);
-  End(run,
-      absl::DeadlineExceededError("the handler did not stop; it was let go, and all that it still "
-                                  "writes is refused"),
-      /*dead=*/false);
+  if (AbortsProcess(run.what, run.plan.reason())) AbortProcess(run.what);
+  End(run, LetGoError(), /*dead=*/false);
 }
 
 absl::StatusOr<std::string> SteppedRunner::Ask(Run& run, AskKind kind, int64_t number,
                                                std::string payload) {
-  const absl::Status refused =
-      absl::AbortedError("the run's lease is lost; stop, and write nothing more");
   Act(run);
-  if (closed_ || run.let_go || run.plan.reason() == StopReason::kLeaseLost) return refused;
+  if (closed_ || run.let_go || run.plan.reason() == StopReason::kLeaseLost) return LeaseLostError();
   run.answer.reset();
   events_.Push(
       {run.what.run,
@@ -165,12 +130,8 @@ absl::StatusOr<std::string> SteppedRunner::Ask(Run& run, AskKind kind, int64_t n
 
 void SteppedRunner::End(Run& run, absl::Status status, bool dead) {
   run.let_go = true;
-  RunEnded ended{.exit_code = status.ok() && dead ? 0 : -1,
-                 .stopped = run.plan.reason(),
-                 .tree_dead = dead,
-                 .output = std::move(run.output),
-                 .status = std::move(status)};
-  events_.Push({run.what.run, std::move(ended)});
+  events_.Push({run.what.run,
+                HandlerEnded(std::move(status), dead, run.plan.reason(), std::move(run.output))});
   runs_.erase(run.what.run);
 }
 

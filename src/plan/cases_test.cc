@@ -392,5 +392,31 @@ TEST(Backlog, OfAnEverySecondJobHoldsLittle) {
   EXPECT_EQ(world.Count("PLANNED") + world.Count("PLANNED backfill"), 35);
 }
 
+// A clock that shows the last second of June twice, and one that is slowed down over it.
+TEST(LeapSecond, ThatIsRepeatedOrSmearedLeavesOneRunOfTheMorning) {
+  const std::vector<std::vector<std::string>> clocks = {
+      {"23:59:59.1", "23:59:59.9", "00:00:00.1", "23:59:59.2", "23:59:59.9", "00:00:00.1"},
+      {"23:59:58.9", "23:59:59.9", "23:59:59.99999", "00:00:00.000001", "00:00:00.9"}};
+  constexpr char kMorning[] = "2015-07-01T00:00:00Z";
+  for (const std::vector<std::string>& clock : clocks) {
+    World world(Resolved(With("0 0 * * *", Misfire::kEach)), At("2015-06-30T00:30:00Z"));
+    world.ahead = absl::ZeroDuration();
+    int started = 0;
+    for (const std::string& time : clock) {
+      const bool june = time[0] == '2';
+      const absl::Time now = At(absl::StrCat(june ? "2015-06-30T" : "2015-07-01T", time, "Z"));
+      world.Plan(now);
+      if (world.Told(kMorning) == "none") continue;
+      EXPECT_LE(world.Row(kMorning).not_before, At(kMorning));
+      if (world.Told(kMorning) != "PLANNED" || now < At(kMorning)) continue;
+      ++started;
+      world.Done(kMorning, now);
+    }
+    EXPECT_EQ(started, 1);
+    EXPECT_THAT(world.rows, SizeIs(1));
+    EXPECT_EQ(world.Row(kMorning).generation, 1);
+  }
+}
+
 }  // namespace
 }  // namespace matins

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/time.h"
+#include "job/words.h"
 #include "plan/plan.h"
 #include "plan/world_test_support.h"
 
@@ -282,19 +283,9 @@ class Trial {
   }
 
   static std::string Fate(const PeriodRow& row) {
-    switch (row.status) {
-      case PeriodStatus::kPlanned:
-        return "PLANNED";
-      case PeriodStatus::kRunning:
-        return "RUNNING";
-      case PeriodStatus::kDone:
-        return "DONE";
-      case PeriodStatus::kFailed:
-        return row.held ? "HELD" : "FAILED";
-      case PeriodStatus::kSkipped:
-        return absl::StrCat("SKIPPED ", row.reason);
-    }
-    return "";
+    if (row.held) return "HELD";
+    if (row.status != PeriodStatus::kSkipped) return std::string(Word(row.status));
+    return absl::StrCat(Word(row.status), " ", row.reason);
   }
 
   std::mt19937_64 random_;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/time.h"
+#include "job/words.h"
 
 namespace matins {
 namespace {
@@ -18,29 +19,13 @@ void Require(bool holds, const std::string& what) {
   std::abort();
 }
 
-absl::string_view StatusText(PeriodStatus status) {
-  switch (status) {
-    case PeriodStatus::kPlanned:
-      return "PLANNED";
-    case PeriodStatus::kRunning:
-      return "RUNNING";
-    case PeriodStatus::kDone:
-      return "DONE";
-    case PeriodStatus::kFailed:
-      return "FAILED";
-    case PeriodStatus::kSkipped:
-      return "SKIPPED";
-  }
-  return "";
-}
-
 bool IsOpen(const PeriodRow& row) {
   return row.status == PeriodStatus::kPlanned || row.status == PeriodStatus::kRunning ||
          row.status == PeriodStatus::kFailed;
 }
 
 std::string TextOf(const PeriodRow& row) {
-  std::string text(StatusText(row.status));
+  std::string text(Word(row.status));
   if (row.status == PeriodStatus::kSkipped) absl::StrAppend(&text, " ", row.reason);
   if (row.status == PeriodStatus::kPlanned && row.backfill) text += " backfill";
   return text;

@@ -149,7 +149,7 @@ class Ends(Cases):
         self.assertEqual(self.ok('logs', old), 'old\n')
 
     def test_a_run_longer_than_its_lease_stays_single_and_its_time_out_ends_it(self):
-        self.apply(jobs(job('long', f'echo $$ >> {self.path("pids")}; {self.until("gate")}', 'lock: { ttl: 2s }'),
+        self.apply(jobs(job('long', f'echo $$ >> {self.path("pids")}; {self.until("gate")}', 'lock: { ttl: 4s }'),
                         job('endless', f'trap "" TERM; sleep 600 & {self.until("never")}', 'timeout: 1s', 'grace: 1s')))
         self.node()
         self.node()
@@ -157,7 +157,7 @@ class Ends(Cases):
         self.started('long', day(1))
         self.refused(1, 'run', 'endless', '--date', day(1), '--wait')
         self.assertEqual(self.row('endless', day(1))['reason'], 'timeout')
-        beyond = datetime.now(timezone.utc) + timedelta(seconds=3)
+        beyond = datetime.now(timezone.utc) + timedelta(seconds=5)
         eventually('more than a lease', lambda: datetime.now(timezone.utc) > beyond)
         self.open('gate')
         eventually('the end', lambda: self.status_of('long', day(1)) == 'DONE')
@@ -200,14 +200,14 @@ class Overlaps(Cases):
 class HandOver(Cases):
 
     def test_a_node_that_drains_keeps_its_lease_and_ends_its_run_itself(self):
-        self.apply(jobs(job('j', f'echo $$ >> {self.path("pids")}; {self.until("gate")}', 'lock: { ttl: 2s }')))
+        self.apply(jobs(job('j', f'echo $$ >> {self.path("pids")}; {self.until("gate")}', 'lock: { ttl: 4s }')))
         node = self.node('--drain', '120s')
         self.ok('run', 'j', '--date', day(1))
         eventually('the run', lambda: self.lines('pids'))
         self.node()
         node.signal(signal.SIGTERM)
-        beyond = datetime.now(timezone.utc) + timedelta(seconds=4)
-        eventually('twice the lease', lambda: datetime.now(timezone.utc) > beyond)
+        beyond = datetime.now(timezone.utc) + timedelta(seconds=6)
+        eventually('more than the lease', lambda: datetime.now(timezone.utc) > beyond)
         self.open('gate')
         self.assertEqual(node.process.wait(60), 0)
         self.assertEqual((self.status_of('j', day(1)), len(self.runs('j')), len(self.lines('pids'))), ('DONE', 1, 1))

@@ -315,6 +315,16 @@ class Commands(StoreCase):
         self.ok('db', 'backup', copy)
         self.ok('job', 'delete', 'daily', '--reason', 'by mistake')
         epoch = self.json('status')['epoch']
+        for name, content, says in (('junk', 'no database', 'it is no database'), ('noise', 4096 * '\x07', 'it is no database'),
+                                    ('empty', '', 'no tables of a store')):
+            path = os.path.join(self.folder, name)
+            with open(path, 'w') as f:
+                f.write(content)
+            self.refused(4, 'db', 'restore', path, says=[says, 'matins db backup'])
+        self.refused(4, 'db', 'restore', self.folder, says=['it is no file', 'matins db backup'])
+        self.refused(4, 'db', 'restore', self.store[len('sqlite:'):], says=['the store itself'])
+        self.refused(3, 'db', 'restore', os.path.join(self.folder, 'nothing'), says=['matins db backup'])
+        self.refused(2, 'status', '--store', f'sqlite:{self.folder}', says=['is no file', '/matins.db'])
         self.ok('db', 'restore', copy)
         self.assertEqual([job['name'] for job in self.json('job', 'list')], ['daily'])
         self.assertGreater(self.json('status')['epoch'], epoch)

@@ -5,6 +5,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/fault.h"
 #include "base/time.h"
+#include "job/words.h"
 
 namespace matins::postgresql {
 std::optional<std::string> TimeParam(absl::Time t) {
@@ -23,28 +24,10 @@ const char kRowColumns[] =
     "r.nonce, r.node, r.held_by, r.held_until, r.claimed_at, r.lease_until, r.run_until, "
     "r.wait_until, r.checkpoint, r.finished_at, r.op_at";
 
-absl::string_view StatusText(PeriodStatus status) {
-  switch (status) {
-    case PeriodStatus::kPlanned:
-      return "PLANNED";
-    case PeriodStatus::kRunning:
-      return "RUNNING";
-    case PeriodStatus::kDone:
-      return "DONE";
-    case PeriodStatus::kFailed:
-      return "FAILED";
-    case PeriodStatus::kSkipped:
-      return "SKIPPED";
-  }
-  return "";
-}
+absl::string_view StatusText(PeriodStatus status) { return Word(status); }
 
 PeriodStatus StatusOf(absl::string_view text) {
-  for (const PeriodStatus s : {PeriodStatus::kPlanned, PeriodStatus::kRunning, PeriodStatus::kDone,
-                               PeriodStatus::kSkipped}) {
-    if (StatusText(s) == text) return s;
-  }
-  return PeriodStatus::kFailed;
+  return FromWord<PeriodStatus>(text).value_or(PeriodStatus::kFailed);
 }
 
 PeriodRow ReadRow(const Rows& rows, int i, int c) {

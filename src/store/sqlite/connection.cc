@@ -185,6 +185,13 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ConnectionOpt
     }
     RETURN_IF_ERROR(MakeFile(options.path));
   }
+  struct stat info;
+  if (stat(options.path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    return BadInput(absl::StrCat("sqlite:", options.path), "is no file",
+                    S_ISDIR(info.st_mode)
+                        ? absl::StrCat("name one in it: sqlite:", options.path, "/matins.db")
+                        : "name a file");
+  }
   RETURN_IF_ERROR(RefuseNetworkFileSystem(options.path));
   std::unique_ptr<Connection> db(new Connection(options, std::move(hub)));
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +28,23 @@ absl::Status CopyDatabase(Connection& from, Connection& to) {
   const int end = sqlite3_backup_finish(backup);
   if (rc == SQLITE_DONE && end == SQLITE_OK) return absl::OkStatus();
   return to.ErrorOf(rc == SQLITE_DONE ? end : rc, "backup");
+}
+
+absl::Status NoCopy(const std::string& path, absl::string_view why) {
+  return absl::FailedPreconditionError(absl::StrCat(path, " is no copy of a store: ", why,
+                                                    "; give a file that `matins db backup` made"));
+}
+
+absl::Status RefuseNoCopy(const std::string& path, const std::string& store) {
+  struct stat copy, ours;
+  if (stat(path.c_str(), &copy) != 0) {
+    return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno),
+                                            "; give a file that `matins db backup` made"));
+  }
+  if (!S_ISREG(copy.st_mode)) return NoCopy(path, "it is no file");
+  if (stat(store.c_str(), &ours) == 0 && ours.st_dev == copy.st_dev && ours.st_ino == copy.st_ino)
+    return NoCopy(path, "it is the store itself");
+  return absl::OkStatus();
 }
 
 absl::Status RefuseWhileAlive(Connection& db, absl::Time now) {
@@ -110,18 +129,20 @@ class SqliteDatabase final : public Database {
   absl::Status Restore(const std::string& path) override {
     ConnectionOptions options = Options(false);
     options.path = path;
-    ASSIGN_OR_RETURN(std::unique_ptr<Connection> copy,
-                     Connection::Open(options, std::make_shared<Hub>()));
+    RETURN_IF_ERROR(RefuseNoCopy(path, path_));
+    absl::StatusOr<std::unique_ptr<Connection>> opened =
+        Connection::Open(options, std::make_shared<Hub>());
+    if (absl::IsFailedPrecondition(opened.status())) return NoCopy(path, "it is no database");
+    ASSIGN_OR_RETURN(const std::unique_ptr<Connection> copy, std::move(opened));
     ASSIGN_OR_RETURN(const int version, SchemaVersion(*copy));
-    if (version == 0 || version > kSchemaVersion) {
+    if (version == 0) return NoCopy(path, "it has no tables of a store");
+    if (version > kSchemaVersion) {
       return absl::FailedPreconditionError(
           absl::StrCat(path, " has schema ", version, ", this program knows 1 to ", kSchemaVersion,
-                       "; give a copy made by `matins db backup`"));
+                       "; restore it with the matins that made it, or a newer one"));
     }
     ASSIGN_OR_RETURN(const std::vector<std::string> problems, SchemaProblems(*copy));
-    if (!problems.empty()) {
-      return absl::FailedPreconditionError(absl::StrCat(path, ": ", problems[0]));
-    }
+    if (!problems.empty()) return NoCopy(path, problems[0]);
     ASSIGN_OR_RETURN(std::unique_ptr<Connection> db, Connect(true));
     int64_t epoch = 0;
     ASSIGN_OR_RETURN(const int present, SchemaVersion(*db));
