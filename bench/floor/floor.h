@@ -13,19 +13,15 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "bench/drive/line.h"
 
 namespace matins::bench {
 
-struct Options {
-  std::string store;              // URL, as Matins takes it
-  std::string measure = "drain";  // drain, latency or burst
-  std::string shape = "jobs";     // `jobs`: runs x 1; `periods`: 1 job x runs
-  std::string tables = "bare";    // bare or matins
-  int64_t runs = 20000;
-  int batch = 1000;
-  int connections = 2;
-  bool together = false;  // an end and the next claim in one commit
-  int seconds = 10;       // latency: the runs are spread over so many
+struct Setting {
+  std::string store;  // URL, as Matins takes it
+  std::string shape;  // `jobs`: runs x 1; `periods`: 1 job x runs
+  bool bare = true;
+  int64_t runs = 0;
 };
 
 // One connection, of one thread. Every failure ends the program with a message.
@@ -45,17 +41,13 @@ class Connection {
 class Floor {
  public:
   virtual ~Floor() = default;
-  virtual std::string name() const = 0;
   // Makes the tables and the planned rows, row i due at `first` + i * `apart`, and leaves the store
   // as it is after a checkpoint.
-  virtual void Prepare(const Options& options, absl::Time first, absl::Duration apart) = 0;
+  virtual void Prepare(const Setting& setting, absl::Time first, absl::Duration apart) = 0;
   virtual std::unique_ptr<Connection> Connect() = 0;
   // Rows that are DONE and have their row in job_run.
   virtual int64_t Done() = 0;
 };
-
-// Ends the program with exit code 1.
-[[noreturn]] void Die(const std::string& what);
 
 // The program: options, measure, one line of JSON (bench/README.md).
 int Main(int argc, char** argv, Floor& floor);

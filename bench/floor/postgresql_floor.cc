@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "backends/backends.h"
-#include "floor/floor.h"
+#include "bench/floor/floor.h"
 
 namespace matins::bench {
 namespace {
@@ -195,20 +195,18 @@ class PostgresqlConnection : public Connection {
 
 class PostgresqlFloor : public Floor {
  public:
-  std::string name() const override { return "postgresql"; }
-
-  void Prepare(const Options& options, absl::Time first, absl::Duration apart) override {
-    target_.conninfo = options.store;
-    if (absl::StrContains(options.store, "?")) Die("the store's URL names a database alone");
-    target_.schema = options.tables == "bare" ? "bare" : kSchema;
-    auto database = DatabaseFromUrl(options.store);
+  void Prepare(const Setting& setting, absl::Time first, absl::Duration apart) override {
+    target_.conninfo = setting.store;
+    if (absl::StrContains(setting.store, "?")) Die("the store's URL names a database alone");
+    target_.schema = setting.bare ? "bare" : kSchema;
+    auto database = DatabaseFromUrl(setting.store);
     if (!database.ok()) Die(database.status().ToString());
     if (auto status = (*database)->Migrate(); !status.ok()) Die(status.ToString());
     connection_ = Open(target_);
-    if (options.tables == "bare") Run(kBareTables);
+    if (setting.bare) Run(kBareTables);
     const int64_t from = absl::ToUnixSeconds(first);
-    Run(kPlan, {absl::StrCat(options.runs), absl::StrCat(from),
-                absl::StrCat(absl::ToDoubleSeconds(apart)), options.shape});
+    Run(kPlan, {absl::StrCat(setting.runs), absl::StrCat(from),
+                absl::StrCat(absl::ToDoubleSeconds(apart)), setting.shape});
     Run("vacuum analyze @.job_watermark");
     Run("checkpoint");
     due_.clear();

@@ -9,7 +9,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "backends/backends.h"
-#include "floor/floor.h"
+#include "bench/floor/floor.h"
 
 namespace matins::bench {
 namespace {
@@ -199,22 +199,19 @@ class SqliteConnection : public Connection {
 
 class SqliteFloor : public Floor {
  public:
-  std::string name() const override { return "sqlite"; }
-
-  void Prepare(const Options& options, absl::Time first, absl::Duration apart) override {
-    if (options.connections != 1) Die("SQLite has one writer: --connections 1");
-    auto database = DatabaseFromUrl(options.store);
+  void Prepare(const Setting& setting, absl::Time first, absl::Duration apart) override {
+    auto database = DatabaseFromUrl(setting.store);
     if (!database.ok()) Die(database.status().ToString());
     if (auto status = (*database)->Migrate(); !status.ok()) Die(status.ToString());
-    target_ = {std::string(absl::StripPrefix(options.store, "sqlite:")),
-               options.tables == "bare" ? "bare_" : ""};
+    target_ = {std::string(absl::StripPrefix(setting.store, "sqlite:")),
+               setting.bare ? "bare_" : ""};
     Handle db(target_);
-    if (options.tables == "bare") db.Script(kBareTables);
+    if (setting.bare) db.Script(kBareTables);
     sqlite3_stmt* plan = db.Prepare(kPlan);
-    sqlite3_bind_int64(plan, 1, options.runs);
+    sqlite3_bind_int64(plan, 1, setting.runs);
     sqlite3_bind_int64(plan, 2, absl::ToUnixMicros(first));
     sqlite3_bind_int64(plan, 3, absl::ToInt64Microseconds(apart));
-    sqlite3_bind_text(plan, 4, options.shape.c_str(), -1, SQLITE_STATIC);
+    sqlite3_bind_text(plan, 4, setting.shape.c_str(), -1, SQLITE_STATIC);
     db.Run(plan);
     sqlite3_finalize(plan);
     db.Script("PRAGMA wal_checkpoint(TRUNCATE)");
