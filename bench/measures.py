@@ -41,7 +41,10 @@ def pure():
         yield Measure(f'pure/{name}', 'programs/pure_bench', 'none', 'pure', {'benchmark': name}, figures=('ns',), goals=goals)
 
 
-def floor(name, store, group, options, quick=None, figures=('per_second',)):
+DRAIN_FIGURES = ('per_second', 'node_cpu_us_per_run', 'store_cpu_us_per_run')
+
+
+def floor(name, store, group, options, quick=None, figures=DRAIN_FIGURES):
     return Measure(f'floor/{name}', f'floors/{store}_floor', store, group, options, quick or {}, figures)
 
 
@@ -81,7 +84,7 @@ def drains():
                         options['planned'] = True
                     name = f"drain/{store}/{shape}/{'planned' if planned else 'from_nothing'}/{processes}"
                     yield Measure(name, 'drivers/drain', store, f'drain/{store}', options, {'runs': 2_000},
-                                  figures=('per_second', 'node_cpu_us_per_run', 'store_cpu_us_per_run'),
+                                  figures=DRAIN_FIGURES,
                                   goals=drain_goals(store, shape, name, per_second, processes))
 
 
@@ -92,10 +95,10 @@ def drivers():
 def peers():
     """On the same server as the drains of PostgreSQL, and BullMQ beside them on Redis."""
     for name, store, runs in (('graphile_worker', 'postgresql', 20_000), ('pg_boss', 'postgresql', 20_000), ('bullmq', 'redis', 20_000),
-                              ('river', 'postgresql', 20_000), ('db_scheduler', 'postgresql', 20_000), ('quartz', 'postgresql', 3_000)):
+                              ('river', 'postgresql', 20_000), ('db_scheduler', 'postgresql', 20_000), ('quartz', 'postgresql', 1_500)):
         for processes in (1, 2):
             yield Measure(f'peer/{name}/{processes}', f'versus/{name}', store, 'drain/postgresql', {'processes': processes, 'runs': runs},
-                          {'runs': runs // 10}, ('per_second', 'cpu_seconds', 'store_cpu_seconds'))
+                          {'runs': runs // 3}, DRAIN_FIGURES)
 
 
 def all_measures():

@@ -89,7 +89,8 @@ def others_cores():
 class Stage:
     """The servers, each started when it is first needed."""
 
-    def __init__(self):
+    def __init__(self, wait=0):
+        self.wait = wait
         os.makedirs(f'{BUILD}/tmp', exist_ok=True)
         self.folder = tempfile.mkdtemp(dir=f'{BUILD}/tmp')
         os.chmod(self.folder, 0o755)
@@ -100,6 +101,11 @@ class Stage:
         if kind not in self.servers:
             self.servers[kind] = servers.KINDS[kind](f'{self.folder}/{kind}')
         return self.servers[kind]
+
+    def wait_for_quiet(self):
+        until = time.monotonic() + self.wait
+        while others_cores() > 0.3 and time.monotonic() < until:
+            pass
 
     def once(self, measure, quick):
         self.count += 1
@@ -112,6 +118,8 @@ class Stage:
             store = server.fresh()
             environment['MATINS_BENCH_STORE_PID'] = str(server.pid)
             argv += ['--store', server.url(store)]
+        if self.wait:
+            self.wait_for_quiet()
         round_ = {'at': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()), 'load1': round(os.getloadavg()[0], 2), 'others': others_cores()}
         try:
             return {**figures_of(measure, run_program(argv, folder, environment, measure.patience)), **round_}
@@ -139,7 +147,7 @@ def chosen(only):
 def run_all(table, options, results):
     """Group by group, round by round; every second round the other way round, so that no measure always follows another."""
     run = time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())
-    stage = Stage()
+    stage = Stage(options.wait)
     try:
         results['machine'] = machine.described(stage.folder)
         for group in dict.fromkeys(m.group for m in table):
@@ -181,6 +189,8 @@ def main():
     parser.add_argument('--quick', action='store_true', help='small sizes, one round; nothing is kept')
     parser.add_argument('--only', action='append', metavar='NAME', help='measures whose name has this in it, or matches this pattern')
     parser.add_argument('--rounds', type=int, metavar='N', help='rounds of each measure (5)')
+    parser.add_argument('--wait', type=int, default=0, metavar='SECS',
+                        help='before each measure, waits up to SECS seconds for the rest of the machine to be quiet')
     parser.add_argument('--list', action='store_true', help='names the measures and ends')
     parser.add_argument('--report', action='store_true', help='writes docs/benchmarks.md anew from what was kept, and ends')
     options = parser.parse_args()

@@ -72,9 +72,10 @@ def main():
     workers = [Worker([*command, 'work', store, str(options.runs)]) for _ in range(options.processes)]
     try:
         wait_for('the workers', lambda: all(w.ready.is_set() for w in workers), workers)
+        cpu_began = sum(processes.cpu_seconds(w.process.pid) for w in workers)
         wait_for('the last run', lambda: sum(w.count for w in workers) >= options.runs, workers)
         wait_for('the last end', lambda: peer.left(store) == 0, workers)
-        cpu = sum(processes.cpu_seconds(w.process.pid) for w in workers)
+        cpu = sum(processes.cpu_seconds(w.process.pid) for w in workers) - cpu_began
         store_cpu = processes.cpu_seconds(server, True) - store_cpu
     finally:
         for worker in workers:
@@ -85,7 +86,8 @@ def main():
     seconds = (max(w.last for w in workers) - min(w.first for w in workers if w.count)) / 1000
     print(json.dumps({'bench': options.peer, 'store': peer.store, 'processes': options.processes, 'runs': options.runs,
                       'seconds': round(seconds, 4), 'per_second': round(options.runs / seconds, 1),
-                      'cpu_seconds': round(cpu, 2), 'store_cpu_seconds': round(store_cpu, 2)}))
+                      'node_cpu_us_per_run': round(cpu * 1e6 / options.runs, 2),
+                      'store_cpu_us_per_run': round(store_cpu * 1e6 / options.runs, 2)}))
 
 
 if __name__ == '__main__':
