@@ -39,7 +39,8 @@ inline constexpr char kReplaced[] = "replaced";
 inline constexpr char kChanged[] =
     "changed";  // planned ahead; the schedule in force when it was due does not contain it
 inline constexpr char kSuspended[] =
-    "suspended";  // resumed with --missed skip: a person's decision
+    "suspended";                               // resumed with --missed skip: a person's decision
+inline constexpr char kDeleted[] = "deleted";  // its job was, before it had ended
 inline constexpr char kHeld[] = "held";
 inline constexpr char kLost[] = "lost";
 inline constexpr char kTimeout[] = "timeout";

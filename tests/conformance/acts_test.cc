@@ -191,6 +191,41 @@ TEST_F(Acts, ADeletedJobStartsNothingAndKeepsItsHistory) {
   ASSERT_OK(RowOf(acts(), KeyOf("a", 0)).status());
 }
 
+TEST_F(Acts, AJobThatComesBackAfterItsDeletionRunsNothingOfTheOldOne) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  world().SetClock(DueOf(3));
+  ASSERT_OK(PlanDays(store(), job, {0}).status());
+  ASSERT_OK_AND_ASSIGN(const Claim failed, Claimed(store(), KeyOf("a", 0)));
+  Outcome bad;
+  bad.kind = Outcome::Kind::kFailed;
+  bad.reason = reason::kExit;
+  ASSERT_OK(FinishOne(store(), TicketOf(failed), bad).status());
+  ASSERT_OK(PlanDays(store(), job, {1}).status());
+  ASSERT_OK_AND_ASSIGN(const Claim running, Claimed(store(), KeyOf("a", 1)));
+  ASSERT_OK(PlanDays(store(), job, {2, 9}).status());
+  ASSERT_OK_AND_ASSIGN(const JobState before, ReadState(store(), "a"));
+  ASSERT_OK(acts().Delete("a", true, {"cli:alice", "not needed"}));
+  for (const int day : {0, 2}) {
+    ASSERT_OK_AND_ASSIGN(const PeriodRow row, RowOf(acts(), KeyOf("a", day)));
+    EXPECT_EQ(StateText(row), "SKIPPED(deleted)");
+    EXPECT_EQ(row.by, "cli:alice");
+  }
+  EXPECT_TRUE(absl::IsNotFound(RowOf(acts(), KeyOf("a", 9)).status())) << "not due yet: withdrawn";
+  Outcome back;
+  back.kind = Outcome::Kind::kReturned;
+  back.reason = reason::kHandedOver;
+  ASSERT_OK_AND_ASSIGN(const std::string why, FinishOne(store(), TicketOf(running), back));
+  EXPECT_EQ(why, "") << "what ran was left alone";
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK_AND_ASSIGN(const PeriodRow left, RowOf(acts(), KeyOf("a", 1)));
+  EXPECT_EQ(StateText(left), "SKIPPED(deleted)") << "it waited since";
+  ASSERT_OK_AND_ASSIGN(const JobState after, ReadState(store(), "a"));
+  EXPECT_GT(after.revision, before.revision + 1) << "a plan for the old one cannot be meant";
+  EXPECT_THAT(after.rows, testing::IsEmpty());
+  EXPECT_FALSE(after.gap_from.has_value());
+}
+
 TEST_F(Acts, ReopeningSaysWhoRunsItOrWhyNot) {
   const Job job = PlainJob("a");
   ASSERT_OK(ApplyJobs(acts(), {job}));

@@ -390,23 +390,19 @@ class ModelActs final : public ActStore {
     const int number = job.row.version + 1;
     const absl::Time now = s_.Now();
     if (added) {
+      if (job.deleted) SkipForDeleted(name, request.act.who);
+      const int64_t revision = job.row.revision + 1;
       job = ModelJob();
       job.row.name = name;
       job.row.first_sight = now;
-      job.row.revision = 1;
+      job.row.revision = revision;
       job.versions = {{number, kPast, definition.json}};
       for (auto& [key, row] : s_.rows) {
         if (key.job == name && row.status == PeriodStatus::kPlanned) row.look_at = row.not_before;
       }
       answer->added.push_back(name);
     } else if (job.row.definition != definition.json) {
-      for (auto it = s_.rows.begin(); it != s_.rows.end();) {
-        const ModelRow& row = it->second;
-        const bool withdrawn = it->first.job == name && row.status == PeriodStatus::kPlanned &&
-                               row.due > now && row.generation == 1 && row.attempts_total == 0 &&
-                               !row.manual;
-        it = withdrawn ? s_.rows.erase(it) : std::next(it);
-      }
+      Withdraw(name);
       s_.TakeBackHeld(name);
       job.row.cursor = std::min(job.row.cursor, now);
       ++job.row.revision;
@@ -450,15 +446,39 @@ class ModelActs final : public ActStore {
     s_.AddEvent({.kind = "resumed", .job = job.row.name, .who = act.who, .why = act.why});
   }
 
+  void Withdraw(const std::string& name) {
+    const absl::Time now = s_.Now();
+    for (auto it = s_.rows.begin(); it != s_.rows.end();) {
+      const ModelRow& row = it->second;
+      const bool withdrawn = it->first.job == name && row.status == PeriodStatus::kPlanned &&
+                             row.due > now && row.generation == 1 && row.attempts_total == 0 &&
+                             !row.manual;
+      it = withdrawn ? s_.rows.erase(it) : std::next(it);
+    }
+  }
+
+  void SkipForDeleted(const std::string& name, const std::string& who) {
+    for (auto& [key, row] : s_.rows) {
+      const bool waits =
+          row.status == PeriodStatus::kPlanned || row.status == PeriodStatus::kFailed;
+      if (key.job != name || !waits || row.held) continue;
+      row.status = PeriodStatus::kSkipped;
+      row.reason = reason::kDeleted;
+      row.by = who;
+      row.finished_at = row.changed_at = s_.Now();
+      row.held_by.clear();
+      row.held_until = kPast;
+      ++row.change;
+    }
+  }
+
   void DeleteJob(const std::string& name, const Act& act) {
-    s_.TakeBackHeld(name);
+    Withdraw(name);
+    SkipForDeleted(name, act.who);
     ModelJob& job = s_.jobs[name];
     job.deleted = true;
     job.pending.reset();
     ++job.row.revision;
-    for (auto& [key, row] : s_.rows) {
-      if (key.job == name && row.status == PeriodStatus::kPlanned) row.look_at = kNever;
-    }
     s_.AddEvent({.kind = "deleted", .job = name, .who = act.who, .why = act.why});
   }
 

@@ -58,16 +58,60 @@ std::vector<Statement> ResumeJob(const Session& session, absl::string_view job, 
           EventOf(session, "resumed", job, "", act)};
 }
 
+// What the old version planned beyond this moment, and was never started, is as though it had never
+// been: the new version plans it anew. It goes with its journal, and opens no gap.
+std::vector<Statement> WithdrawRows(const Session& session, absl::string_view job) {
+  // The cursor first: a fire between the two readings of the clock is planned again, not lost. A
+  // job that was never planned has none, and keeps all that it owes.
+  return {
+      session.Of("update @.job set cursor = case when cursor is null then null else "
+                 "least(cursor, @NOW) end where name = $1",
+                 {UsableText(job)}),
+      session.Of("with c as materialized (select @NOW as now), "
+                 "l as materialized (select r.job_name, r.period from @.job_watermark r "
+                 "cross join c where r.job_name = $1 and r.status = 'PLANNED' and "
+                 "r.attempts_total = 0 and r.generation = 1 and not r.manual and r.due_at > c.now "
+                 "order by r.period for update of r), "
+                 "g as (delete from @.job_journal g using l where g.job_name = l.job_name and "
+                 "g.period = l.period) "
+                 "update @.job_watermark r set op = 'withdrawn' from l where "
+                 "r.job_name = l.job_name and r.period = l.period",
+                 {UsableText(job)}),
+      session.Of("delete from @.job_watermark where job_name = $1 and status = 'PLANNED' and "
+                 "op = 'withdrawn'",
+                 {UsableText(job)}),
+      TakeBackHeld(session, job)};
+}
+
+std::string SkipForDeletedText() {
+  return absl::StrCat(
+      "with c as materialized (select @NOW as now), l as materialized (select r.job_name, r.period "
+      "from @.job_watermark r where r.job_name = $1 and (r.status = 'PLANNED' or "
+      "r.status = 'FAILED' and not r.held) order by r.period for update of r), "
+      "s as (update @.job_watermark r set status = 'SKIPPED', reason = '",
+      reason::kDeleted,
+      "', by_whom = $2, finished_at = c.now, held_by = null, held_until = null, look_at = null, "
+      "waits_for = null, ver = r.ver + 1, op = 'skip', op_at = c.now from l cross join c "
+      "where r.job_name = l.job_name and r.period = l.period returning r.period) ");
+}
+
 std::vector<Statement> DeleteJob(const Session& session, absl::string_view job, const Act& act) {
-  return {TakeBackHeld(session, job),
-          session.Of("update @.job set deleted = true, next_look = null, pending = null, "
-                     "revision = revision + 1 where name = $1",
-                     {UsableText(job)}),
-          session.Of("update @.job_watermark set look_at = null, waits_for = null where "
-                     "job_name = $1 and status = 'PLANNED'",
-                     {UsableText(job)}),
-          session.Of("delete from @.job_after where job = $1", {UsableText(job)}),
-          EventOf(session, "deleted", job, "", act)};
+  std::vector<Statement> out = WithdrawRows(session, job);
+  for (Statement& s : std::vector<Statement>{
+           session.Of("update @.job set deleted = true, next_look = null, pending = null, "
+                      "revision = revision + 1 where name = $1",
+                      {UsableText(job)}),
+           session.Of("delete from @.job_after where job = $1", {UsableText(job)}),
+           session.Of(
+               absl::StrCat(SkipForDeletedText(),
+                            "insert into @.job_event (at, kind, job, period, generation, who, "
+                            "why, detail) select c.now, 'deleted', $1, '', 0, $2, $3, "
+                            "json_build_object('skipped', (select count(*) from s))::text "
+                            "from c"),
+               {UsableText(job), UsableText(act.who), UsableText(act.why)})}) {
+    out.push_back(std::move(s));
+  }
+  return out;
 }
 
 namespace {

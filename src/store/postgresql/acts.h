@@ -50,6 +50,11 @@ Statement TakeBackHeld(const Session& session, absl::string_view job);
 std::vector<Statement> SuspendJob(const Session& session, absl::string_view job, const Act& act);
 std::vector<Statement> ResumeJob(const Session& session, absl::string_view job, bool trigger,
                                  const Act& act);
+// What was planned beyond this moment and never started is as though it had never been.
+std::vector<Statement> WithdrawRows(const Session& session, absl::string_view job);
+// What waits, or would get new attempts, becomes SKIPPED(deleted): a job of that name that comes
+// later is another one.
+std::string SkipForDeletedText();  // parameters: job, who
 std::vector<Statement> DeleteJob(const Session& session, absl::string_view job, const Act& act);
 
 // job_event's row of an act, at the store's clock.

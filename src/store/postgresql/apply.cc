@@ -20,31 +20,6 @@ std::optional<std::string> OptionalInt(const std::optional<int>& value) {
   return absl::StrCat(*value);
 }
 
-// What the old version planned beyond this moment, and was never started, is as though it had never
-// been: the new version plans it anew. It goes with its journal, and opens no gap.
-std::vector<Statement> WithdrawRows(const Session& session, absl::string_view job) {
-  // The cursor first: a fire between the two readings of the clock is planned again, not lost. A
-  // job that was never planned has none, and keeps all that it owes.
-  return {
-      session.Of("update @.job set cursor = case when cursor is null then null else "
-                 "least(cursor, @NOW) end where name = $1",
-                 {UsableText(job)}),
-      session.Of("with c as materialized (select @NOW as now), "
-                 "l as materialized (select r.job_name, r.period from @.job_watermark r "
-                 "cross join c where r.job_name = $1 and r.status = 'PLANNED' and "
-                 "r.attempts_total = 0 and r.generation = 1 and not r.manual and r.due_at > c.now "
-                 "order by r.period for update of r), "
-                 "g as (delete from @.job_journal g using l where g.job_name = l.job_name and "
-                 "g.period = l.period) "
-                 "update @.job_watermark r set op = 'withdrawn' from l where "
-                 "r.job_name = l.job_name and r.period = l.period",
-                 {UsableText(job)}),
-      session.Of("delete from @.job_watermark where job_name = $1 and status = 'PLANNED' and "
-                 "op = 'withdrawn'",
-                 {UsableText(job)}),
-      TakeBackHeld(session, job)};
-}
-
 // A job that comes back after its deletion is a new one: its first sight is now.
 constexpr char kUpsertJob[] = R"(
   insert into @.job as j (name, id, version, source, digest, definition, first_sight, next_look,
@@ -137,8 +112,11 @@ class Applied {
     }
     const int version = known == known_.end() ? 1 : known->second.version + 1;
     (added ? answer.added : answer.changed).push_back(d.job.name);
-    if (!added) {
-      Append(WithdrawRows(session_, d.job.name));
+    if (!added) Append(WithdrawRows(session_, d.job.name));
+    if (added && known != known_.end()) {
+      // What ran on when its job was deleted, and waits since.
+      writes.push_back(session_.Of(absl::StrCat(SkipForDeletedText(), "select count(*) from s"),
+                                   {UsableText(d.job.name), UsableText(request_.act.who)}));
     }
     writes.push_back(UpsertJob(session_, request_, d, version));
     AddVersion(d, version, added);

@@ -48,6 +48,33 @@ void TakeBackHeld(Connection& db, absl::string_view job) {
       .Run();
 }
 
+void Withdraw(Connection& db, absl::Time now, absl::string_view job) {
+  db.Sql(
+        "UPDATE job_watermark SET op = 'withdrawn' WHERE job_name = ? AND status = 'PLANNED' AND "
+        "due_at > ? AND generation = 1 AND attempts_total = 0 AND NOT manual",
+        job, now)
+      .Run();
+  db.Sql(
+        "DELETE FROM job_journal WHERE job_name = ?1 AND period IN (SELECT period FROM "
+        "job_watermark WHERE job_name = ?1 AND status = 'PLANNED' AND op = 'withdrawn')",
+        job)
+      .Run();
+  db.Sql("DELETE FROM job_watermark WHERE job_name = ? AND status = 'PLANNED' AND op = 'withdrawn'",
+         job)
+      .Run();
+}
+
+int SkipForDeleted(Connection& db, absl::Time now, absl::string_view job, absl::string_view who) {
+  return db
+      .Sql(
+          "UPDATE job_watermark SET status = 'SKIPPED', reason = ?1, by_whom = ?2, finished_at = "
+          "?3, held_by = '', held_until = NULL, look_at = NULL, ver = ver + 1, op = 'skip', op_at "
+          "= "
+          "?4 WHERE job_name = ?5 AND status IN ('PLANNED', 'FAILED') AND NOT held",
+          reason::kDeleted, who, FinishedText(now), now, job)
+      .Run();
+}
+
 void SuspendJob(Connection& db, absl::Time now, absl::string_view job, const Act& act) {
   TakeBackHeld(db, job);
   db.Sql(
@@ -91,16 +118,20 @@ absl::Status DeleteJob(Connection& db, absl::Time now, absl::string_view job, bo
           absl::StrCat("job ", job, " is running ", *running, "; cancel it first, or say --force"));
     }
   }
-  TakeBackHeld(db, job);
+  Withdraw(db, now, job);
+  const int skipped = SkipForDeleted(db, now, job, act.who);
   db.Sql(
         "UPDATE job SET deleted = 1, next_look = NULL, pending = NULL, revision = revision + 1 "
         "WHERE name = ?",
         job)
       .Run();
-  db.Sql("UPDATE job_watermark SET look_at = NULL WHERE job_name = ? AND status = 'PLANNED'", job)
-      .Run();
   db.Sql("DELETE FROM job_after WHERE job = ?", job).Run();
-  WriteEvent(db, now, {.kind = "deleted", .job = job, .who = act.who, .why = act.why});
+  WriteEvent(db, now,
+             {.kind = "deleted",
+              .job = job,
+              .who = act.who,
+              .why = act.why,
+              .detail = absl::StrCat("{\"skipped\":", skipped, "}")});
   return absl::OkStatus();
 }
 

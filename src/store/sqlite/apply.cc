@@ -86,37 +86,29 @@ void AddJob(Connection& db, absl::Time now, const Definition& definition, int nu
             const ApplyRequest& request) {
   const std::string& name = definition.job.name;
   SystemRandom random;
+  // Above the old one's, so that no plan that was made for that is taken for this.
+  int64_t revision = 0;
+  {
+    Statement before = db.Sql("SELECT revision FROM job WHERE name = ?", name);
+    if (before.Next()) revision = before.Int(0);
+  }
+  // What ran on when its job was deleted, and waits since.
+  if (revision > 0) SkipForDeleted(db, now, name, request.act.who);
   db.Sql("DELETE FROM job WHERE name = ?", name).Run();
   db.Sql("DELETE FROM job_version WHERE job = ?", name).Run();
   db.Sql(
         "INSERT INTO job (name, id, version, source, digest, definition, first_sight, next_look, "
         "overlap, lock_scope, lock_ttl, timeout, grace, recovery, max_lost, stale_after, "
-        "commit_by, history_succeeded, history_failed) VALUES (?, ?, ?, ?, ?, ?, ?, 0, '', '', 0, "
-        "0, 0, '', 0, 0, '', 0, 0)",
-        name, random.Hex128(), number, request.source, request.digest, definition.json, now)
+        "commit_by, history_succeeded, history_failed, revision) VALUES (?, ?, ?, ?, ?, ?, ?, 0, "
+        "'', "
+        "'', 0, 0, 0, '', 0, 0, '', 0, 0, ?)",
+        name, random.Hex128(), number, request.source, request.digest, definition.json, now,
+        revision + 1)
       .Run();
   WriteColumns(db, definition.job);
   WriteVersion(db, definition, number, absl::InfinitePast(), request);
   db.Sql("UPDATE job_watermark SET look_at = not_before WHERE job_name = ? AND status = 'PLANNED'",
          name)
-      .Run();
-}
-
-// What the old version planned beyond this moment, and was never started, is as though it had never
-// been: the new version plans it anew.
-void Withdraw(Connection& db, absl::Time now, const std::string& job) {
-  db.Sql(
-        "UPDATE job_watermark SET op = 'withdrawn' WHERE job_name = ? AND status = 'PLANNED' AND "
-        "due_at > ? AND generation = 1 AND attempts_total = 0 AND NOT manual",
-        job, now)
-      .Run();
-  db.Sql(
-        "DELETE FROM job_journal WHERE job_name = ?1 AND period IN (SELECT period FROM "
-        "job_watermark WHERE job_name = ?1 AND status = 'PLANNED' AND op = 'withdrawn')",
-        job)
-      .Run();
-  db.Sql("DELETE FROM job_watermark WHERE job_name = ? AND status = 'PLANNED' AND op = 'withdrawn'",
-         job)
       .Run();
 }
 

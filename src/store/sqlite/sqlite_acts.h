@@ -52,6 +52,12 @@ absl::Status DeleteJob(Connection& db, absl::Time now, absl::string_view job, bo
                        const Act& act);
 // What is held or planned ahead goes back, so that planning judges it anew.
 void TakeBackHeld(Connection& db, absl::string_view job);
+// What was planned beyond this moment and never started is as though it had never been; it goes
+// with its journal, and opens no gap.
+void Withdraw(Connection& db, absl::Time now, absl::string_view job);
+// What waits, or would get new attempts, becomes SKIPPED(deleted): a job of that name that comes
+// later is another one. Answers how many.
+int SkipForDeleted(Connection& db, absl::Time now, absl::string_view job, absl::string_view who);
 
 }  // namespace matins::sqlite
 
