@@ -42,6 +42,7 @@ constexpr std::pair<absl::string_view, Mutant> kMutants[] = {
     {"no_clock_mark", Mutant::kNoClockMark},
     {"no_step_back", Mutant::kNoStepBack},
     {"no_step_forward", Mutant::kNoStepForward},
+    {"no_witness_wait", Mutant::kNoWitnessWait},
     {"no_settle_burn", Mutant::kNoSettleBurn},
     {"resolve_burns_nothing", Mutant::kResolveBurnsNothing},
     {"checkpoint_back", Mutant::kCheckpointBack},

@@ -35,7 +35,7 @@ ClockVerdict JudgeClock(const ClockMark& mark, const TickRequest& request) {
   using Kind = ClockVerdict::Kind;
   if (mark.frozen_why.empty()) {
     const bool unknown = !mark.boot && mark.witness && IsUnjudged(mark.raw, mark.hwm);
-    if (unknown && request.asking < kWitnessWait) {
+    if (unknown && request.asking < kWitnessWait && !IsMutant(Mutant::kNoWitnessWait)) {
       return {Kind::kWait, WaitsForWitness(mark.raw, mark.hwm)};
     }
     std::string why = StepOf(mark, request.boot);

@@ -184,7 +184,7 @@ absl::StatusOr<TickAnswer> SqliteStore::Tick(const TickRequest& request) {
   } else if (std::optional<std::string> why = StepSeen(raw, mark, request, known)) {
     Freeze(*db_, transaction.now(), raw, *why);
   } else if (!known && IsUnjudged(raw, mark) && request.asking < kWitnessWait &&
-             HasWitness(*db_, mark)) {
+             HasWitness(*db_, mark) && !IsMutant(Mutant::kNoWitnessWait)) {
     answer.now = transaction.now();
     answer.epoch = transaction.epoch();
     answer.frozen = true;
