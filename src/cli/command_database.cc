@@ -25,7 +25,12 @@ absl::Status Migrate(const Shell& shell) {
 
 absl::Status Check(Shell& shell) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, shell.OpenDatabase());
-  ASSIGN_OR_RETURN(const SchemaCheck check, database->Check());
+  ASSIGN_OR_RETURN(SchemaCheck check, database->Check());
+  if (check.problems.empty() && check.version != check.wanted) {
+    check.problems.push_back(absl::StrCat(
+        "schema ", check.version, ", wanted ", check.wanted,
+        check.version < check.wanted ? "; run `matins db migrate`" : "; use a newer matins"));
+  }
   if (shell.json()) {
     shell.PrintJson({{"store", database->Describe()},
                      {"schema", check.version},

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "cli/commands.h"
 #include "view/table.h"
 
@@ -13,6 +14,13 @@ bool IsCommand(const CLI::App& app, const std::string& name) {
     if (command->get_name() == name) return true;
   }
   return false;
+}
+
+// "matins job show": the command as far as it was understood.
+std::string CommandOf(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const std::string name = app.get_name();
+  return chosen.empty() ? name : absl::StrCat(name, " ", CommandOf(*chosen.front()));
 }
 
 }  // namespace
@@ -27,6 +35,11 @@ int RunCommandLine(int argc, char** argv) {
       "Exit codes: 0 done, 1 the run or check failed, 2 bad input, 3 not found, 4 refused, 5 store "
       "away, 6 no answer came,\n"
       "7 waited too long, 70 a bug.");
+  app.failure_message([](const CLI::App* at, const CLI::Error& error) {
+    const std::string command = CommandOf(*at);
+    return absl::StrCat(command, ": ", Harmless(error.what(), false), "; `", command,
+                        " --help` says how\n");
+  });
   Shell shell;
   AddServeCommand(app, shell);
   AddJobCommands(app, shell);

@@ -48,12 +48,12 @@ absl::Status Next(const NextOptions& options, const Shell& shell) {
   const std::optional<Dialect> dialect = FromWord<Dialect>(options.dialect);
   if (!dialect) {
     return BadInput("--dialect", absl::StrCat("'", options.dialect, "' is not known"),
-                    absl::StrJoin(Words<Dialect>(), ", "));
+                    absl::StrCat("write one of ", absl::StrJoin(Words<Dialect>(), ", ")));
   }
   parse.dialect = *dialect;
   absl::Time from = now;
   if (!options.from.empty()) {
-    ASSIGN_OR_RETURN(from, ParseInstant(options.from));
+    ASSIGN_OR_RETURN(from, From("--from", ParseInstant(options.from)));
   }
   ASSIGN_OR_RETURN(const Schedule schedule, Schedule::Parse(options.expression, parse));
   nlohmann::json fires = nlohmann::json::array();

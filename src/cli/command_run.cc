@@ -85,7 +85,8 @@ void AddRun(CLI::App& app, Shell& shell) {
         }
         args->request.params.push_back(sides);
       }
-      ASSIGN_OR_RETURN(const absl::Duration timeout, ParseDuration(args->timeout));
+      ASSIGN_OR_RETURN(const absl::Duration timeout,
+                       From("--timeout", ParseDuration(args->timeout)));
       ASSIGN_OR_RETURN(const RunByHandAnswer answer, RunByHand(session, args->request));
       if (args->wait)
         return WaitAndTell(session, shell, {args->request.job, answer.period}, timeout,
@@ -115,7 +116,8 @@ void AddWait(CLI::App& app, Shell& shell) {
   shell.AddOutputOption(wait);
   shell.Does(wait, [&shell, args] {
     return shell.WithSession([&](Session& session) -> absl::Status {
-      ASSIGN_OR_RETURN(const absl::Duration timeout, ParseDuration(args->timeout));
+      ASSIGN_OR_RETURN(const absl::Duration timeout,
+                       From("--timeout", ParseDuration(args->timeout)));
       ASSIGN_OR_RETURN(const Planned planned, Planned::Read(session, args->job));
       ASSIGN_OR_RETURN(const std::string period, KeyFor(planned.current(), args->date));
       return WaitAndTell(session, shell, {args->job, period}, timeout);
@@ -205,8 +207,8 @@ void AddBackfill(CLI::App& app, Shell& shell) {
   shell.AddOutputOption(backfill);
   shell.Does(backfill, [&shell, args] {
     return shell.WithSession([&](Session& session) -> absl::Status {
-      ASSIGN_OR_RETURN(args->request.from, ParseDay(args->from));
-      ASSIGN_OR_RETURN(args->request.to, ParseDay(args->to));
+      ASSIGN_OR_RETURN(args->request.from, From("--from", ParseDay(args->from)));
+      ASSIGN_OR_RETURN(args->request.to, From("--to", ParseDay(args->to)));
       ASSIGN_OR_RETURN(const BackfillAnswer answer, BackfillJob(session, args->request));
       if (shell.json()) {
         shell.PrintJson({{"job", args->request.job},

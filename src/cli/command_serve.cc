@@ -129,7 +129,7 @@ absl::Status WarnOfSettings(Database& database) {
 }
 
 absl::Status Serve(const Shell& shell, ServeArgs args) {
-  ASSIGN_OR_RETURN(const absl::Duration drain, ParseDuration(args.drain));
+  ASSIGN_OR_RETURN(const absl::Duration drain, From("--drain", ParseDuration(args.drain)));
   for (const std::string& label : args.labels) RETURN_IF_ERROR(CheckName("--label", label));
   NodeConfig config;
   std::optional<JobFile> file;

@@ -78,7 +78,7 @@ void PrintTable(const Watermark& watermark, const Shell& shell) {
                BothTimes(row.finished_at, absl::UTCTimeZone()), absl::StrCat(row.attempts_total),
                row.fence == 0 ? "-" : absl::StrCat(row.fence), row.node.empty() ? "-" : row.node});
   }
-  shell.Print(table.empty() ? "no periods yet\n" : table.Text());
+  shell.Print(table.empty() ? "no periods\n" : table.Text());
   for (const SkipSpan& span : watermark.spans) {
     shell.Print(absl::StrCat("and ", span.first_period, " to ", span.last_period, ": ", span.count,
                              " periods SKIPPED(", span.reason, ") by ", span.by, "\n"));
@@ -94,10 +94,14 @@ absl::Status Show(Session& session, const Shell& shell, const WatermarkArgs& arg
   filter.limit = args.limit;
   filter.newest_first = true;
   if (!args.from.empty()) {
-    ASSIGN_OR_RETURN(filter.from, ParseDay(args.from));
+    ASSIGN_OR_RETURN(filter.from, From("--from", ParseDay(args.from)));
   }
   if (!args.to.empty()) {
-    ASSIGN_OR_RETURN(filter.to, ParseDay(args.to));
+    ASSIGN_OR_RETURN(filter.to, From("--to", ParseDay(args.to)));
+  }
+  if (filter.from && filter.to && *filter.to < *filter.from) {
+    return BadInput("--to", absl::StrCat(args.to, " is before --from ", args.from),
+                    "both dates are included; give the older one first");
   }
   ASSIGN_OR_RETURN(const Watermark watermark, ReadWatermark(session, filter));
   if (shell.json()) return PrintJsonOf(watermark, shell);

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/status.h"
 #include "cli/exit_code.h"
 #include "nlohmann/json_fwd.hpp"
 #include "ops/session.h"
@@ -59,6 +60,13 @@ std::string BothTimes(absl::Time t, const absl::TimeZone& zone);
 nlohmann::json JsonTime(absl::Time t);
 // "3m ago", "in 2h": a length for people, its two greatest units.
 std::string Roughly(absl::Duration d);
+
+// What `read` says, with the option that it was read from in front: "--to: 'x' is not a date; ...".
+template <typename T>
+absl::StatusOr<T> From(absl::string_view option, absl::StatusOr<T> read) {
+  if (!read.ok()) return Annotate(read.status(), option);
+  return read;
+}
 
 }  // namespace matins
 

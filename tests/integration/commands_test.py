@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import unittest
 from datetime import datetime, timedelta, timezone
 
@@ -338,7 +339,12 @@ class Commands(StoreCase):
         self.refused(2, 'logs', 'abc', says=['matins runs'])
         self.refused(2, 'run', 'daily', '--date', 'yesterday')
         self.refused(2, 'run', 'daily', '--param', 'novalue')
-        self.refused(2, 'watermark', 'daily', '--from', '2026-02-30')
+        self.refused(2, 'watermark', 'daily', '--from', '2026-02-30', says=['--from: '])
+        self.refused(2, 'watermark', 'daily', '--from', day(1), '--to', day(2), says=['is before --from'])
+        self.refused(2, 'backfill', 'daily', '--from', day(1), '--to', 'x', says=["--to: 'x' is not a date"])
+        self.refused(2, 'wait', 'daily', day(1), '--timeout', 'soon', says=["--timeout: 'soon'"])
+        self.refused(2, 'run', says=['matins run: JOB', '`matins run --help`'])
+        self.refused(2, 'job', 'show', says=['matins job show: JOB'])
         self.refused(2, 'frobnicate', says=["no command 'frobnicate'"])
         self.refused(2, 'run', 'daily', '--param', 'x=a\udcff', says=['UTF-8'])
         self.refused(2, 'run', 'daily', '--param', 'x-y=1', says=["'x-y'", 'digits'])
@@ -386,6 +392,10 @@ class WithoutStore(unittest.TestCase):
         done = self.matins('job', 'list')
         self.assertEqual(done.returncode, 2)
         self.assertIn('MATINS_STORE', done.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            open(f'{folder}/empty.db', 'w').close()
+            done = self.matins('db', 'check', '--store', f'sqlite:{folder}/empty.db')
+            self.assertEqual((done.returncode, 'matins db migrate' in done.stdout), (1, True), done.stdout + done.stderr)
         done = self.matins('job', 'list', '--store', 'sqlite:/tmp/does-not-exist-matins.db')
         self.assertIn('db migrate', done.stderr)
         self.assertFalse(os.path.exists('/tmp/does-not-exist-matins.db'))
