@@ -67,7 +67,8 @@ void AddRun(CLI::App& app, Shell& shell) {
   run.add_option("--param", args->params,
                  "k=v, given to the run as MATINS_PARAM_k; may be repeated")
       ->take_all();
-  run.add_flag("--again", args->request.again, "run a DONE period once more; needs --reason");
+  run.add_flag("--again", args->request.again,
+               "run a DONE period, or one settled long ago, once more; needs --reason");
   CLI::Option* wait =
       run.add_flag("--wait", args->wait, "wait for its end; the exit code tells how it went");
   run.add_option("--timeout", args->timeout, "how long --wait waits; default 1d")->needs(wait);
@@ -180,9 +181,10 @@ std::string BackfillText(const BackfillArgs& args, const BackfillAnswer& answer)
                         " is due yet; `matins job show ", args.request.job,
                         "` says when the next is\n");
   }
-  std::string text = absl::StrCat(args.request.dry_run ? "would run " : "planned ",
-                                  answer.run.size(), " period(s), oldest first; ",
-                                  answer.left.size(), " already done, running or planned\n");
+  std::string text =
+      absl::StrCat(args.request.dry_run ? "would run " : "planned ", answer.run.size(),
+                   " period(s), oldest first; ", answer.left.size(),
+                   " already done, settled, running or planned\n");
   if (!answer.unfillable.empty()) {
     absl::StrAppend(&text, answer.unfillable.size(), " cannot be filled, ",
                     answer.unfillable.front(), " to ", answer.unfillable.back(),
@@ -202,6 +204,8 @@ void AddBackfill(CLI::App& app, Shell& shell) {
   backfill.add_option("--from", args->from, "first business date, included")->required();
   backfill.add_option("--to", args->to, "last business date, included")->required();
   backfill.add_flag("--dry-run", args->request.dry_run, "show what would run, and change nothing");
+  backfill.add_flag("--again", args->request.again,
+                    "run what is DONE, or was settled long ago, once more; needs --reason");
   shell.AddReasonOption(backfill, args->request.reason);
   shell.AddStoreOption(backfill);
   shell.AddOutputOption(backfill);

@@ -89,6 +89,10 @@ struct Intent {
   int priority = 0;
   std::string skip_reason;
   std::string by = "policy";
+  // kInsert of a period due at or below the floor, where all is settled and rows are gone: recorded
+  // as reopened, in a generation above any that is known of it (I2). A store takes no row there
+  // without it.
+  bool reopens = false;
   bool operator==(const Intent&) const = default;
 };
 

@@ -121,10 +121,23 @@ absl::StatusOr<std::vector<PeriodRow>> RowsBetween(Session& session,
   return session.acts().ReadRows(filter);
 }
 
+// What lies below the floor is settled, whether or not its row is still there.
+absl::Status RefuseSettled(const PlanWrite& write, absl::Time floor, absl::string_view mend) {
+  for (const Intent& intent : write.intents) {
+    if (!intent.reopens) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("job '", intent.key.job, "' ", intent.key.period,
+                     " was settled long ago: all that was due ", "by ", FormatInstant(floor),
+                     " is DONE or SKIPPED, and old rows are removed; ", mend));
+  }
+  return absl::OkStatus();
+}
+
 BackfillAnswer AnswerOf(const BackfillPlan& plan, absl::Duration source_window) {
   BackfillAnswer answer;
   answer.source_window = source_window;
   for (const Intent& intent : plan.write.intents) {
+    if (intent.reopens) answer.reopen.push_back(intent.key.period);
     if (intent.skip_reason.empty() && intent.kind != Intent::Kind::kSkip)
       answer.run.push_back(intent.key.period);
   }
@@ -135,6 +148,7 @@ BackfillAnswer AnswerOf(const BackfillPlan& plan, absl::Duration source_window) 
   for (const PeriodKey& key : plan.left) answer.left.push_back(key.period);
   for (const PeriodKey& key : plan.unfillable) answer.unfillable.push_back(key.period);
   std::sort(answer.run.begin(), answer.run.end());
+  std::sort(answer.reopen.begin(), answer.reopen.end());
   return answer;
 }
 
@@ -166,13 +180,19 @@ absl::StatusOr<RunByHandAnswer> RunByHand(Session& session, const RunByHandReque
     return answer;
   }
   if (!absl::IsNotFound(row.status())) return row.status();
+  bool reopened = false;
   RETURN_IF_ERROR(
       PlanAndWrite(session, request.job, [&](const Planned& now) -> absl::StatusOr<PlanWrite> {
         ASSIGN_OR_RETURN(PlanWrite write, PlanByHand(now.Input(), answer.period, params));
+        if (!request.again || request.reason.empty()) {
+          RETURN_IF_ERROR(RefuseSettled(write, now.state().floor,
+                                        "to run it once more say --again --reason \"...\""));
+        }
+        reopened = !write.intents.empty() && write.intents.front().reopens;
         write.act = session.MakeAct(request.reason);
         return write;
       }));
-  answer.what = "planned";
+  answer.what = reopened ? "opened again" : "planned";
   return answer;
 }
 
@@ -215,6 +235,7 @@ absl::StatusOr<std::string> SkipPeriod(Session& session, absl::string_view job,
     RETURN_IF_ERROR(
         PlanAndWrite(session, job, [&](const Planned& now) -> absl::StatusOr<PlanWrite> {
           ASSIGN_OR_RETURN(PlanWrite write, PlanByHand(now.Input(), period, ""));
+          RETURN_IF_ERROR(RefuseSettled(write, now.state().floor, "there is nothing left to skip"));
           for (Intent& intent : write.intents) {
             if (intent.key != key) continue;
             intent.skip_reason = std::string(reason);
@@ -235,12 +256,17 @@ absl::StatusOr<BackfillAnswer> BackfillJob(Session& session, const BackfillReque
         "--to", absl::StrCat(FormatDay(request.to), " is before --from ", FormatDay(request.from)),
         "both dates are included; give the older one first");
   }
+  if (request.again && request.reason.empty()) {
+    return BadInput("--reason", "is missing",
+                    "--again opens what is DONE; say why: --reason \"...\"");
+  }
   const Act act = session.MakeAct(request.reason.empty() ? "backfill" : request.reason);
   BackfillPlan plan;
   absl::Duration source_window;
   const auto make = [&](const Planned& planned) -> absl::StatusOr<PlanWrite> {
     ASSIGN_OR_RETURN(const std::vector<PeriodRow> existing, RowsBetween(session, request));
-    ASSIGN_OR_RETURN(plan, PlanBackfill(planned.Input(), existing, request.from, request.to));
+    ASSIGN_OR_RETURN(
+        plan, PlanBackfill(planned.Input(), existing, request.from, request.to, request.again));
     plan.write.act = act;
     source_window = planned.current().job.backfill.source_window;
     return plan.write;

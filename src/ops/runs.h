@@ -19,7 +19,7 @@ struct RunByHandRequest {
   std::string job;
   std::string date;  // a date or a period's key; empty: the newest period that is due
   std::vector<std::pair<std::string, std::string>> params;
-  bool again = false;  // a DONE period is opened once more
+  bool again = false;  // a DONE period, or one settled below the floor, is opened once more
   std::string reason;
 };
 struct RunByHandAnswer {
@@ -30,8 +30,9 @@ struct RunByHandAnswer {
   int64_t failed_change = 0;
 };
 // InvalidArgument: a parameter that cannot be a run's MATINS_PARAM_name.
-// FailedPrecondition: RUNNING (names the runner), DONE without `again` and a reason, suspended, or
-// parameters for a period that is PLANNED or FAILED: it goes on with its own.
+// FailedPrecondition: RUNNING (names the runner), DONE or settled below the floor without `again`
+// and a reason, suspended, or parameters for a period that is PLANNED or FAILED: it goes on with
+// its own.
 absl::StatusOr<RunByHandAnswer> RunByHand(Session& session, const RunByHandRequest& request);
 
 // Waits until the period has ended (DONE, SKIPPED or FAILED without an attempt to come), asking the
@@ -45,6 +46,7 @@ absl::StatusOr<PeriodRow> WaitForPeriod(Session& session, const PeriodKey& key,
 absl::Status CancelRun(Session& session, int64_t run, absl::string_view reason);
 
 // DATE's period of the job becomes SKIPPED by a person; a period that has no row yet gets one.
+// FailedPrecondition: it runs, is DONE, or was settled below the floor.
 absl::StatusOr<std::string> SkipPeriod(Session& session, absl::string_view job,
                                        absl::string_view date, absl::string_view reason);
 
@@ -52,12 +54,13 @@ struct BackfillRequest {
   std::string job;
   absl::CivilDay from, to;  // biz_dates, both included
   bool dry_run = false;
+  bool again = false;  // what is DONE or was settled below the floor too; needs a reason
   std::string reason;
 };
 struct BackfillAnswer {
   std::vector<std::string> run;     // periods that will run, oldest first
-  std::vector<std::string> reopen;  // SKIPPED ones that are opened again, among them
-  std::vector<std::string> left;    // DONE, RUNNING or PLANNED already
+  std::vector<std::string> reopen;  // those that are opened again, among them
+  std::vector<std::string> left;    // DONE, RUNNING, PLANNED or settled below the floor already
   // Past the source's window, so that no run could fill them: SKIPPED(unfillable).
   std::vector<std::string> unfillable;
   absl::Duration source_window;

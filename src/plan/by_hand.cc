@@ -34,8 +34,9 @@ std::optional<absl::Time> FireBefore(const Fires& fires, absl::Time fire) {
 
 class Backfiller {
  public:
-  Backfiller(const PlanInput& input, const Fires& fires, absl::Span<const PeriodRow> existing)
-      : input_(input), fires_(fires) {
+  Backfiller(const PlanInput& input, const Fires& fires, absl::Span<const PeriodRow> existing,
+             bool again)
+      : input_(input), fires_(fires), again_(again) {
     for (const PeriodRow& row : input.state->rows) rows_[row.key.period] = &row;
     for (const PeriodRow& row : existing) rows_[row.key.period] = &row;
     plan_.write = WriteFor(input);
@@ -73,6 +74,11 @@ class Backfiller {
     if (found != rows_.end()) return TakeRow(*found->second, key, fillable);
     ASSIGN_OR_RETURN(Intent intent, InsertOf(fires_, key.job, fresh));
     intent.start_by = absl::InfiniteFuture();
+    intent.reopens = intent.due <= input_.state->floor;
+    if (intent.reopens && !(again_ && fillable)) {
+      (again_ ? plan_.unfillable : plan_.left).push_back(key);
+      return absl::OkStatus();
+    }
     if (fillable) {
       intent.manual = intent.backfill = true;
     } else {
@@ -84,7 +90,8 @@ class Backfiller {
   }
 
   absl::Status TakeRow(const PeriodRow& row, const PeriodKey& key, bool fillable) {
-    const bool reopen = row.status == PeriodStatus::kSkipped || row.held;
+    const bool reopen = row.status == PeriodStatus::kSkipped || row.held ||
+                        (again_ && row.status == PeriodStatus::kDone);
     if (!reopen && row.status != PeriodStatus::kFailed) {
       plan_.left.push_back(key);
     } else if (!fillable) {
@@ -102,6 +109,7 @@ class Backfiller {
 
   const PlanInput& input_;
   const Fires& fires_;
+  const bool again_;
   absl::flat_hash_map<std::string, const PeriodRow*> rows_;
   BackfillPlan plan_;
 };
@@ -166,14 +174,14 @@ absl::StatusOr<Intent> ExistingByHand(const Fires& fires, const PeriodRow& row) 
 
 absl::StatusOr<BackfillPlan> PlanBackfill(const PlanInput& input,
                                           absl::Span<const PeriodRow> existing, absl::CivilDay from,
-                                          absl::CivilDay to) {
+                                          absl::CivilDay to, bool again) {
   if (from > to) {
     return BadInput(absl::StrCat("back-fill of ", input.state->job),
                     absl::StrCat("begins on ", FormatDay(from), ", after its end ", FormatDay(to)),
                     "write the earlier day first; both are included");
   }
   const Fires fires(input.versions);
-  return Backfiller(input, fires, existing).Run(from, to);
+  return Backfiller(input, fires, existing, again).Run(from, to);
 }
 
 absl::StatusOr<PlanWrite> PlanByHand(const PlanInput& input, absl::string_view key,
@@ -189,6 +197,7 @@ absl::StatusOr<PlanWrite> PlanByHand(const PlanInput& input, absl::string_view k
                    row ? ExistingByHand(fires, *row) : RowByHand(input, fires, period));
   intent.not_before = std::min(intent.not_before, input.now);
   if (row == nullptr) intent.not_before = input.now;
+  intent.reopens = row == nullptr && intent.due <= input.state->floor;
   intent.start_by = absl::InfiniteFuture();
   intent.manual = true;
   intent.params = std::string(params);

@@ -45,6 +45,40 @@ TEST(Backfill, TakesEachDateOfTheRangeBothEndsIncluded) {
   EXPECT_EQ(plan->write.intents[2].key.period, "2026-10-03");
 }
 
+TEST(Backfill, LeavesWhatIsSettledBelowTheFloorUnlessAskedAgain) {
+  World world = NightlyWorld();
+  world.state.floor = At("2026-10-02T17:00:00Z");
+  const PlanInput input = world.Input(At("2026-11-20T12:00:00Z"));
+  const absl::CivilDay from(2026, 10, 1), to(2026, 10, 3);
+  const auto plan = PlanBackfill(input, {}, from, to);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(Periods(plan->left), ElementsAre("2026-10-01", "2026-10-02"));
+  ASSERT_THAT(plan->write.intents, SizeIs(1));
+  EXPECT_EQ(plan->write.intents[0].key.period, "2026-10-03");
+  EXPECT_FALSE(plan->write.intents[0].reopens);
+  PeriodRow done;
+  done.key = {"job", "2026-10-03"};
+  done.status = PeriodStatus::kDone;
+  const auto again = PlanBackfill(input, {done}, from, to, /*again=*/true);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_THAT(Periods(again->reopen), ElementsAre("2026-10-03"));
+  ASSERT_THAT(again->write.intents, SizeIs(2));
+  EXPECT_TRUE(again->write.intents[0].reopens);
+  EXPECT_TRUE(again->write.intents[0].manual);
+}
+
+TEST(ByHand, SaysThatItReopensWhatIsSettledBelowTheFloor) {
+  World world = NightlyWorld();
+  world.state.floor = At("2026-10-02T17:00:00Z");
+  const PlanInput input = world.Input(At("2026-11-20T12:00:00Z"));
+  const auto settled = PlanByHand(input, "2026-10-02", "");
+  ASSERT_TRUE(settled.ok()) << settled.status();
+  EXPECT_TRUE(settled->intents.at(0).reopens);
+  const auto fresh = PlanByHand(input, "2026-10-03", "");
+  ASSERT_TRUE(fresh.ok()) << fresh.status();
+  EXPECT_FALSE(fresh->intents.at(0).reopens);
+}
+
 TEST(Backfill, LeavesTheNextFireAndTheCursorWhereTheyAre) {
   World world = NightlyWorld();
   world.PlanUntil(At("2026-11-21T12:00:00Z"));

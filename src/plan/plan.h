@@ -39,11 +39,13 @@ struct PlanInput {
 absl::StatusOr<PlanWrite> PlanJob(const PlanInput& input);
 
 // A person's back-fill of periods that were due by now and whose biz_date is in [from, to]:
-// misfire, cap, first sight and floor do not apply, order and the source window do. What was never
+// misfire, cap and first sight do not apply, order and the source window do. What was never
 // planned or failed gets a manual row or new attempts; SKIPPED and FAILED(held) ones are answered
-// in `reopen`; those that are DONE, RUNNING or PLANNED in `left`; those that the source no longer
-// has (SKIPPED(unfillable) where they had no row) in `unfillable`. `existing`: the rows with a
-// biz_date in the range. InvalidArgument: from > to, or more than 10,000 periods.
+// in `reopen`; those that are DONE, RUNNING or PLANNED, and those without a row at or below the
+// floor, where all is settled, in `left`; those that the source no longer has (SKIPPED(unfillable)
+// where they had no row) in `unfillable`. `again`: DONE ones and those below the floor are opened
+// again too. `existing`: the rows with a biz_date in the range. InvalidArgument: from > to, or more
+// than 10,000 periods.
 struct BackfillPlan {
   PlanWrite write;
   std::vector<PeriodKey> reopen;
@@ -52,12 +54,14 @@ struct BackfillPlan {
 };
 absl::StatusOr<BackfillPlan> PlanBackfill(const PlanInput& input,
                                           absl::Span<const PeriodRow> existing, absl::CivilDay from,
-                                          absl::CivilDay to);
+                                          absl::CivilDay to, bool again = false);
 
 // One period by hand, due or not: the row `job run --date` wants. `key` is the period's
 // ("2026-10-30" of a daily job); empty: the newest that was due. It need not be in the schedule,
 // except that of period kind fire only fires have a window. `params`: a JSON object, or empty. Of
-// rows in the state a FAILED one gets new attempts and a PLANNED one loses its start deadline.
+// rows in the state a FAILED one gets new attempts and a PLANNED one loses its start deadline. One
+// without a row at or below the floor was settled: its intent `reopens` it, which the caller must
+// have been asked for.
 // InvalidArgument: no such period. FailedPrecondition: it is RUNNING (naming the runner) or final.
 absl::StatusOr<PlanWrite> PlanByHand(const PlanInput& input, absl::string_view key,
                                      absl::string_view params);

@@ -16,16 +16,32 @@ absl::string_view ActKind(const PlanWrite& write) {
   return "backfill";
 }
 
+// The floor has risen since the job was read, or somebody does not know what lies below it.
+bool BelowFloor(const PlanWrite& write, const PlanFacts& facts) {
+  const auto floor = facts.floors.find(write.job);
+  if (floor == facts.floors.end()) return false;
+  return std::any_of(write.intents.begin(), write.intents.end(), [&](const Intent& intent) {
+    return intent.kind == Intent::Kind::kInsert && !intent.reopens && intent.due <= floor->second &&
+           !facts.there.contains(intent.key);
+  });
+}
+
 }  // namespace
 
 PlanBatch::PlanBatch(const PlanRequest& request, PlanFacts facts, JsonForm form)
-    : inserts(form), jobs(form), spans(form), acts(form), skipped(form), form_(form) {
+    : reopens(form),
+      inserts(form),
+      jobs(form),
+      spans(form),
+      acts(form),
+      skipped(form),
+      form_(form) {
   int hold_left = request.hold_by.name.empty() ? 0 : request.hold_at_most;
   written.resize(request.writes.size());
   for (size_t i = 0; i < request.writes.size(); ++i) {
     const PlanWrite& write = request.writes[i];
     const auto job = facts.usable.find(write.job);
-    if (job == facts.usable.end()) continue;
+    if (job == facts.usable.end() || BelowFloor(write, facts)) continue;
     written[i] = true;
     AddWrite(write);
     for (const Intent& intent : write.intents) {
@@ -35,6 +51,10 @@ PlanBatch::PlanBatch(const PlanRequest& request, PlanFacts facts, JsonForm form)
       if (hold) {
         --hold_left;
         held.push_back(intent.key);
+      }
+      if (intent.reopens && !facts.there.contains(intent.key)) {
+        const Act act = write.act.value_or(Act{});
+        reopens.Row().AddKey(intent.key).Add("who", act.who).Add("why", act.why);
       }
       AddIntent(intent, hold ? request.hold_by.name : "");
     }

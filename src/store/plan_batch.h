@@ -20,11 +20,13 @@ struct PlanFacts {
   // Jobs whose revision is the expected one and that are locked -> whether this node may hold their
   // rows (it has the labels, and they are not suspended).
   std::map<std::string, bool> usable;
-  std::set<PeriodKey> there;  // those of the intents' rows that exist
+  std::map<std::string, absl::Time> floors;  // of those that have one
+  std::set<PeriodKey> there;                 // those of the intents' rows that exist
   absl::Time now;
 };
 
-// Of two writes for one job the first is accepted.
+// Of two writes for one job the first is accepted; none that wants a row at or below the floor
+// without saying that it reopens the period.
 class PlanBatch {
  public:
   PlanBatch(const PlanRequest& request, PlanFacts facts, JsonForm form);
@@ -32,6 +34,9 @@ class PlanBatch {
   std::vector<bool> written;    // of each of the request's writes
   std::vector<PeriodKey> held;  // by the node at once
 
+  // Periods to be recorded as reopened before `inserts`, each in the generation after the last that
+  // is known of it: job, period, who, why.
+  JsonRows reopens;
   JsonRows inserts;               // new rows
   std::vector<JsonRows> updates;  // existing rows, a statement each: intents take effect in order
   JsonRows jobs, spans, acts;

@@ -361,6 +361,50 @@ TEST_F(Acts, DeletingBelowTheFloorReopensNothing) {
   EXPECT_EQ(more, 0);
 }
 
+TEST_F(Acts, WhatWasSettledBelowTheFloorIsOpenedOnlyAsANewGeneration) {
+  Job job = PlainJob("a");
+  job.backfill.max_periods = 3;
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  world().SetClock(DueOf(1));
+  DoneDay(job, 0);
+  DoneDay(job, 1);
+  ASSERT_OK(acts().Reopen(KeyOf("a", 1), "", {"cli:alice", "new data"}));
+  ASSERT_OK_AND_ASSIGN(const Claim second, Claimed(store(), KeyOf("a", 1)));
+  ASSERT_OK(Done(store(), TicketOf(second)).status());
+  world().SetClock(T0() + absl::Hours(24 * 91));
+  ASSERT_OK(PlanDays(store(), job, {24 * 91 - 1}).status());
+  ASSERT_OK_AND_ASSIGN(const int64_t gone, store().Purge(100));
+  ASSERT_EQ(gone, 2);
+  ASSERT_OK_AND_ASSIGN(const bool unasked, PlanDays(store(), job, {0}));
+  EXPECT_FALSE(unasked) << "all is settled there";
+  for (const int day : {0, 1}) {
+    ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "a"));
+    PlanRequest plan;
+    PlanWrite& write = plan.writes.emplace_back();
+    write.job = "a";
+    write.expected_revision = state.revision;
+    write.cursor = state.cursor;
+    write.act = Act{"cli:alice", "an auditor asks"};
+    Intent& intent = write.intents.emplace_back(DayIntent(job, day));
+    intent.manual = intent.reopens = true;
+    ASSERT_OK_AND_ASSIGN(const PlanAnswers answers, store().Plan(plan));
+    ASSERT_TRUE(answers.jobs[0].written);
+  }
+  ASSERT_OK_AND_ASSIGN(const PeriodRow first, RowOf(acts(), KeyOf("a", 0)));
+  EXPECT_EQ(StateText(first), "PLANNED");
+  EXPECT_EQ(first.generation, 2);
+  ASSERT_OK_AND_ASSIGN(const PeriodRow other, RowOf(acts(), KeyOf("a", 1)));
+  EXPECT_EQ(other.generation, 3) << "it was opened before";
+  ASSERT_OK_AND_ASSIGN(const std::vector<EventRow> events, acts().ReadEvents("a", 10));
+  EXPECT_THAT(events, testing::Contains(
+                          testing::AllOf(testing::Field(&EventRow::kind, "reopened"),
+                                         testing::Field(&EventRow::period, KeyOf("a", 0).period),
+                                         testing::Field(&EventRow::generation, 2),
+                                         testing::Field(&EventRow::why, "an auditor asks"))));
+  ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf("a", 1)));
+  EXPECT_GT(claim.fence, second.fence);
+}
+
 TEST_F(Acts, TheFloorNeverPassesAnOpenPeriod) {
   const Job job = PlainJob("a");
   ASSERT_OK(ApplyJobs(acts(), {job}));

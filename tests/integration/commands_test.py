@@ -161,6 +161,23 @@ class Commands(StoreCase):
         self.ok('run', 'daily', '--date', day(1), '--again', '--reason', 'late statement', '--wait')
         self.assertEqual(self.rows('daily')[day(1)]['generation'], 2)
 
+    def test_a_date_whose_row_was_removed_below_the_floor_is_done(self):
+        self.apply(jobs(daily()))
+        self.node()
+        old = day(200)
+        self.ok('run', 'daily', '--date', old, '--wait')
+        # The removal of history, which comes once a minute and after 90 days.
+        floor = f"'{day(100)}'" if self.kind == 'postgresql' else f"strftime('%s', '{day(100)}') * 1000000"
+        self.sql(f'UPDATE job SET floor = {floor}')
+        self.sql(f"DELETE FROM job_watermark WHERE period = '{old}'")
+        self.refused(4, 'run', 'daily', '--date', old, says=['--again', '--reason'])
+        self.refused(4, 'run', 'daily', '--date', old, '--again', says=['--reason'])
+        self.refused(4, 'skip', 'daily', old, '--reason', 'x', says=['settled'])
+        found = self.json('backfill', 'daily', '--from', old, '--to', old)
+        self.assertEqual((found['run'], found['left']), ([], [old]))
+        self.ok('run', 'daily', '--date', old, '--again', '--reason', 'an auditor asks', '--wait')
+        self.assertEqual(self.rows('daily')[old]['generation'], 2)
+
     def test_a_running_date_is_refused_naming_the_runner_and_cancelled(self):
         self.apply(jobs(daily(shell='echo up; sleep 600')))
         self.node()

@@ -201,10 +201,20 @@ void State::SettleClock(const Act& act) {
 
 namespace {
 
-void InsertRow(State& state, const Intent& intent, const NodeId* hold_by, absl::Duration ahead,
-               int* room, std::vector<HeldRow>* held) {
+void InsertRow(State& state, const Intent& intent, const Act& act, const NodeId* hold_by,
+               absl::Duration ahead, int* room, std::vector<HeldRow>* held) {
   if (state.FindRow(intent.key) != nullptr) return;
   const absl::Time now = state.Now();
+  if (intent.reopens) {
+    Reopened& last = state.reopened[intent.key];
+    last = {last.generation + 1, last.fence, kPast};
+    state.AddEvent({.kind = "reopened",
+                    .job = intent.key.job,
+                    .period = intent.key.period,
+                    .generation = last.generation,
+                    .who = act.who,
+                    .why = act.why});
+  }
   const Reopened past = state.reopened[intent.key];
   ModelRow row;
   row.key = intent.key;
@@ -279,6 +289,10 @@ bool State::WritePlan(const PlanWrite& write, const NodeId* hold_by, absl::Durat
                       int* room, std::vector<HeldRow>* held) {
   ModelJob* job = FindJob(write.job);
   if (job == nullptr || job->row.revision != write.expected_revision) return false;
+  for (const Intent& intent : write.intents) {
+    const bool below = intent.kind == Intent::Kind::kInsert && intent.due <= job->row.floor;
+    if (below && !intent.reopens && FindRow(intent.key) == nullptr) return false;
+  }
   ++job->row.revision;
   if (write.cursor != kPast) job->row.cursor = std::max(job->row.cursor, write.cursor);
   job->row.next_look = write.next_look;
@@ -291,7 +305,8 @@ bool State::WritePlan(const PlanWrite& write, const NodeId* hold_by, absl::Durat
   }
   for (const Intent& intent : write.intents) {
     if (intent.kind == Intent::Kind::kInsert) {
-      InsertRow(*this, intent, holdable ? hold_by : nullptr, ahead, room, held);
+      InsertRow(*this, intent, write.act.value_or(Act{}), holdable ? hold_by : nullptr, ahead, room,
+                held);
     } else {
       ChangeRow(*this, intent);
     }

@@ -125,7 +125,8 @@ absl::StatusOr<DueJobs> PostgresStore::ReadDue(const ReadDueRequest& request) {
 namespace {
 
 constexpr char kLockJobs[] = R"(
-  select j.name, j.labels <@ $2::jsonb and j.suspended_at is null from json_to_recordset($1::json) as x(job text, rev bigint)
+  select j.name, j.labels <@ $2::jsonb and j.suspended_at is null, j.floor
+  from json_to_recordset($1::json) as x(job text, rev bigint)
   join @.job j on j.name = x.job where not j.deleted and j.revision = x.rev
     and not case when $3::boolean then @FROZEN else @STEPPED end
   order by j.name for no key update of j skip locked)";
@@ -133,6 +134,25 @@ constexpr char kLockJobs[] = R"(
 constexpr char kExisting[] = R"(
   select r.job_name, r.period from json_to_recordset($1::json) as x(job text, period text)
   join @.job_watermark r on r.job_name = x.job and r.period = x.period)";
+
+// A settled period whose row is gone is opened by an event, as a deletion would have done. A
+// generation above the first has its own, and events stay; the others say what came before them.
+constexpr char kReopenSettled[] = R"(
+  with x as materialized (select * from json_to_recordset($1::json) as x(job text, period text,
+    who text, why text))
+  insert into @.job_event (at, kind, job, period, generation, who, why, detail)
+  select @NOW, 'reopened', x.job, x.period,
+    greatest(coalesce(e.generation, 1), coalesce(n.generation, 1), coalesce(f.generation, 1)) + 1,
+    x.who, x.why, json_build_object('old_status', 'DONE', 'old_fence',
+      greatest(coalesce((e.detail::json ->> 'old_fence')::bigint, 0), coalesce(n.fence, 0))::text,
+      'lease_until', null)::text
+  from x
+  left join lateral (select v.generation, v.detail from @.job_event v where v.kind = 'reopened'
+    and v.job = x.job and v.period = x.period order by v.id desc limit 1) e on true
+  cross join lateral (select max(r.generation) as generation, max(r.fence) as fence
+    from @.job_run r where r.job_name = x.job and r.period = x.period) n
+  cross join lateral (select max(r.generation) as generation
+    from @.job_figure r where r.job_name = x.job and r.period = x.period) f)";
 
 // A period whose row was deleted comes back in the generation that its newest `reopened` event
 // opened: after the old lease, above the old fence (I6, I7).
@@ -222,8 +242,10 @@ constexpr char kInsertActs[] = R"(
 }  // namespace
 
 std::vector<Statement> PlanStatements(const Session& session, PlanBatch& batch) {
-  std::vector<Statement> out = {session.Of(InsertRows(), {batch.inserts.Take()}),
-                                session.Of(kUpdateJobs, {batch.jobs.Take()})};
+  std::vector<Statement> out;
+  if (!batch.reopens.empty()) out.push_back(session.Of(kReopenSettled, {batch.reopens.Take()}));
+  out.push_back(session.Of(InsertRows(), {batch.inserts.Take()}));
+  out.push_back(session.Of(kUpdateJobs, {batch.jobs.Take()}));
   for (auto& updates : batch.updates) {
     out.push_back(session.Of(kUpdateRows, {updates.Take()}));
   }
@@ -235,7 +257,10 @@ std::vector<Statement> PlanStatements(const Session& session, PlanBatch& batch) 
 
 PlanFacts ReadPlanFacts(const Rows& locked, const Rows& existing, const Rows& clock) {
   PlanFacts facts;
-  for (int i = 0; i < locked.size(); ++i) facts.usable[locked.Text(i, 0)] = locked.Bool(i, 1);
+  for (int i = 0; i < locked.size(); ++i) {
+    facts.usable[locked.Text(i, 0)] = locked.Bool(i, 1);
+    if (!locked.IsNull(i, 2)) facts.floors[locked.Text(i, 0)] = locked.Time(i, 2);
+  }
   for (int i = 0; i < existing.size(); ++i) {
     facts.there.insert({existing.Text(i, 0), existing.Text(i, 1)});
   }
@@ -269,8 +294,10 @@ absl::StatusOr<PlanAnswers> PostgresStore::Plan(const PlanRequest& request) {
       connection.Rollback();
       return fault;
     }
+    const size_t inserts = batch.reopens.empty() ? 0 : 1;
     ASSIGN_OR_RETURN(const std::vector<Rows> rows,
                      connection.Commit(PlanStatements(session_, batch)));
+    const Rows& held = rows[inserts];
     MATINS_FAULT_POINT("plan.after_commit");  // crash here: planned; held rows fall free by time
     std::map<std::string, size_t> index;
     for (size_t i = 0; i < request.writes.size(); ++i) {
@@ -278,10 +305,10 @@ absl::StatusOr<PlanAnswers> PostgresStore::Plan(const PlanRequest& request) {
       if (batch.written[i]) index[request.writes[i].job] = i;
       free_rows |= batch.written[i] && !request.writes[i].intents.empty();
     }
-    for (int i = 0; i < rows[0].size(); ++i) {
-      const std::string job = rows[0].Text(i, 0);
+    for (int i = 0; i < held.size(); ++i) {
+      const std::string job = held.Text(i, 0);
       answers.jobs[index[job]].held.push_back(
-          {{job, rows[0].Text(i, 1)}, rows[0].Time(i, 2), static_cast<int>(rows[0].Int(i, 3))});
+          {{job, held.Text(i, 1)}, held.Time(i, 2), static_cast<int>(held.Int(i, 3))});
     }
     return answers;
   };

@@ -118,6 +118,46 @@ Past PastOf(Connection& db, const PeriodKey& key) {
   return past;
 }
 
+// A settled period whose row is gone is opened by an event, as a deletion would have done. A
+// generation above the first has its own, and events stay; the others say what came before them.
+void ReopenSettled(Connection& db, absl::Time now, const PeriodKey& key, const Act& act) {
+  if (FindRow(db, key)) return;
+  Past past = PastOf(db, key);
+  {
+    Statement known = db.Sql(
+        "SELECT max(generation), max(fence) FROM (SELECT generation, fence FROM job_run WHERE "
+        "job_name = ?1 AND period = ?2 UNION ALL SELECT generation, 0 FROM job_figure WHERE "
+        "job_name = ?1 AND period = ?2)",
+        key.job, key.period);
+    if (known.Next()) {
+      past.generation = std::max(past.generation, static_cast<int>(known.Int(0)));
+      past.fence = std::max(past.fence, known.Int(1));
+    }
+  }
+  WriteEvent(db, now,
+             {.kind = "reopened",
+              .job = key.job,
+              .period = key.period,
+              .generation = past.generation + 1,
+              .who = act.who,
+              .why = act.why,
+              .detail = absl::StrCat("{\"old_status\":\"DONE\",\"old_fence\":\"", past.fence,
+                                     "\",\"lease_until\":null}")});
+}
+
+// The floor has risen since the job was read, or somebody does not know what lies below it.
+bool BelowFloor(Connection& db, const PlanWrite& write) {
+  absl::Time floor = absl::InfinitePast();
+  {
+    Statement row = db.Sql("SELECT floor FROM job WHERE name = ?", write.job);
+    if (row.Next()) floor = row.Time(0, absl::InfinitePast());
+  }
+  return std::any_of(write.intents.begin(), write.intents.end(), [&](const Intent& intent) {
+    return intent.kind == Intent::Kind::kInsert && !intent.reopens && intent.due <= floor &&
+           !FindRow(db, intent.key);
+  });
+}
+
 bool MayHold(const Intent& intent, absl::Time now, const HoldAtOnce& hold) {
   return hold.node != nullptr && hold.room > 0 && intent.skip_reason.empty() &&
          intent.not_before <= now + hold.ahead;
@@ -216,6 +256,7 @@ void WriteAct(Connection& db, absl::Time now, const PlanWrite& write) {
 
 bool WritePlan(Connection& db, absl::Time now, const PlanWrite& write, HoldAtOnce* hold,
                std::vector<HeldRow>* held) {
+  if (BelowFloor(db, write)) return false;
   const int taken =
       db.Sql(
             "UPDATE job SET revision = revision + 1, cursor = CASE WHEN ?1 IS NULL THEN cursor "
@@ -235,6 +276,7 @@ bool WritePlan(Connection& db, absl::Time now, const PlanWrite& write, HoldAtOnc
     if (intent.kind != Intent::Kind::kInsert) {
       Change(db, now, intent);
     } else {
+      if (intent.reopens) ReopenSettled(db, now, intent.key, write.act.value_or(Act{}));
       Insert(db, now, intent, holdable && MayHold(intent, now, *hold), hold, held);
     }
   }
