@@ -145,6 +145,24 @@ constexpr absl::string_view kInsertColumns =
     "start_by time, version int, backfill bool, manual bool, params text, lock_key key, "
     "priority int, skip text, by text, node name";
 
+// A settled period whose row is gone is opened by an event, as a deletion would have done. A
+// generation above the first has its own, and events stay; the others say what came before them.
+Statement ReopenSettled(const std::string& json, absl::Time now) {
+  return Sql(
+      "INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) "
+      "SELECT ?, 'reopened', x.job, x.period, GREATEST(COALESCE(e.generation, 1), "
+      "COALESCE((SELECT MAX(r.generation) FROM job_run r WHERE r.job_name = x.job AND "
+      "r.period = x.period), 1), COALESCE((SELECT MAX(f.generation) FROM job_figure f WHERE "
+      "f.job_name = x.job AND f.period = x.period), 1)) + 1, x.who, x.why, "
+      "JSON_OBJECT('old_status', 'DONE', 'old_fence', CAST(GREATEST("
+      "COALESCE(CAST(JSON_VALUE(e.detail, '$.old_fence') AS SIGNED), 0), "
+      "COALESCE((SELECT MAX(r.fence) FROM job_run r WHERE r.job_name = x.job AND "
+      "r.period = x.period), 0)) AS CHAR), 'lease_until', NULL) "
+      "FROM ? LEFT JOIN job_event e ON e.id = (SELECT v.id FROM job_event v WHERE "
+      "v.kind = 'reopened' AND v.job = x.job AND v.period = x.period ORDER BY v.id DESC LIMIT 1)",
+      {now, JsonTable(json, "job name, period name, who text, why text")});
+}
+
 // A period whose row was deleted comes back in the generation that its newest `reopened` event
 // opened: after the old lease, above the old fence (I6, I7). The row that exists stays as it is.
 Statement InsertRows(const std::string& json, absl::Time now) {
@@ -246,15 +264,16 @@ std::vector<Statement> LockForPlan(const PlanRequest& request) {
   }
   JsonRows jobs;
   for (const auto& [job, revision] : revisions) jobs.Row().Add("job", job).AddInt("rev", revision);
-  return {Sql("SELECT j.name, JSON_CONTAINS(?, j.labels) AND j.suspended_at IS NULL FROM ? "
-              "STRAIGHT_JOIN job j ON j.name = x.job WHERE NOT j.deleted AND j.revision = x.rev "
-              "FOR UPDATE SKIP LOCKED",
-              {JsonStrings(request.hold_by.labels), JsonTable(jobs.Take(), "job name, rev int")}),
-          ReadClock(),
-          Sql("SELECT r.job_name, r.period, r.lock_key, r.biz_date FROM ? STRAIGHT_JOIN "
-              "job_watermark r ON r.job_name = x.job AND r.period = x.period",
-              {KeyTable(KeysInOrder(std::move(keys)))}),
-          ReadWaiting()};
+  return {
+      Sql("SELECT j.name, JSON_CONTAINS(?, j.labels) AND j.suspended_at IS NULL, j.floor FROM ? "
+          "STRAIGHT_JOIN job j ON j.name = x.job WHERE NOT j.deleted AND j.revision = x.rev "
+          "FOR UPDATE SKIP LOCKED",
+          {JsonStrings(request.hold_by.labels), JsonTable(jobs.Take(), "job name, rev int")}),
+      ReadClock(),
+      Sql("SELECT r.job_name, r.period, r.lock_key, r.biz_date FROM ? STRAIGHT_JOIN "
+          "job_watermark r ON r.job_name = x.job AND r.period = x.period",
+          {KeyTable(KeysInOrder(std::move(keys)))}),
+      ReadWaiting()};
 }
 
 PlanLocked ReadPlanLocked(const PlanRequest& request, const Rows* answers) {
@@ -263,7 +282,9 @@ PlanLocked ReadPlanLocked(const PlanRequest& request, const Rows* answers) {
   locked.facts.now = clock.now;
   if (request.hold_by.name.empty() ? clock.stepped : clock.frozen) return locked;
   for (int i = 0; i < answers[0].size(); ++i) {
-    locked.facts.usable[answers[0].Text(i, 0)] = answers[0].Bool(i, 1);
+    const std::string job = answers[0].Text(i, 0);
+    locked.facts.usable[job] = answers[0].Bool(i, 1);
+    if (!answers[0].IsNull(i, 2)) locked.facts.floors[job] = answers[0].Time(i, 2);
   }
   std::set<PeriodKey> skipped;
   for (const PlanWrite& write : request.writes) {
@@ -283,6 +304,9 @@ PlanLocked ReadPlanLocked(const PlanRequest& request, const Rows* answers) {
 std::vector<Statement> PlanStatements(PlanBatch& batch, const PlanRequest& request,
                                       const Wakes& wakes, absl::Time now, size_t bytes) {
   std::vector<Statement> out;
+  for (const std::string& part : batch.reopens.TakeParts(bytes)) {
+    out.push_back(ReopenSettled(part, now));
+  }
   for (const std::string& part : batch.inserts.TakeParts(bytes)) {
     out.push_back(InsertRows(part, now));
   }

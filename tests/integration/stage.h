@@ -1,0 +1,50 @@
+// A store on any URL with one job and its plans, and the verbs for one row.
+#ifndef MATINS_TESTS_INTEGRATION_STAGE_H_
+#define MATINS_TESTS_INTEGRATION_STAGE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "base/status.h"
+#include "store/database.h"
+
+namespace matins::testing {
+
+// Period n of `job` was due an hour ago; keys sort as numbers do.
+PeriodKey KeyOf(absl::string_view job, int n);
+
+struct Stage {
+  std::unique_ptr<Database> database;
+  std::unique_ptr<Store> store;
+  std::unique_ptr<ActStore> acts;
+
+  // Migrates, and opens both stores.
+  static absl::StatusOr<Stage> Open(const std::string& url,
+                                    absl::Duration deadline = absl::Seconds(5));
+  // Overlap allow, no lock: any number of its periods run at a time.
+  absl::Status Apply(absl::string_view job);
+  absl::Status Plan(absl::string_view job, int from, int to);
+  absl::StatusOr<Claim> Claimed(const PeriodKey& key, absl::string_view node = "n1");
+  absl::StatusOr<PeriodRow> Row(const PeriodKey& key);
+};
+
+FinishRequest DoneOf(const Claim& claim);
+
+#define ASSERT_OK(expr)                                     \
+  do {                                                      \
+    const absl::Status assert_ok_status = (expr);           \
+    ASSERT_TRUE(assert_ok_status.ok()) << assert_ok_status; \
+  } while (false)
+#define ASSERT_OK_AND_ASSIGN(lhs, expr) \
+  ASSERT_OK_AND_ASSIGN_IMPL(MATINS_CONCAT(assert_statusor_, __LINE__), lhs, expr)
+#define ASSERT_OK_AND_ASSIGN_IMPL(var, lhs, expr) \
+  auto var = (expr);                              \
+  ASSERT_TRUE(var.ok()) << var.status();          \
+  lhs = *std::move(var)
+
+}  // namespace matins::testing
+
+#endif  // MATINS_TESTS_INTEGRATION_STAGE_H_
