@@ -20,10 +20,12 @@
 namespace matins::testing {
 namespace {
 
-// PostgreSQL's ReadyForQuery, its status byte aside.
-const std::string& Ready() {
-  static const std::string* const bytes = new std::string("Z\0\0\0\5", 5);
-  return *bytes;
+// PostgreSQL's ReadyForQuery, its status byte aside; MariaDB's OK outside a transaction with
+// nothing to follow it.
+const std::string& Ready(FaultProxy::Wire wire) {
+  static const std::string* const postgresql = new std::string("Z\0\0\0\5", 5);
+  static const std::string* const mariadb = new std::string("\0\0\0\2\0\0\0", 7);
+  return wire == FaultProxy::Wire::kMariadb ? *mariadb : *postgresql;
 }
 constexpr size_t kMostPending = 1 << 20;
 
@@ -95,8 +97,10 @@ struct FaultProxy::Connection {
   bool Closed() const { return client < 0 && server < 0; }
 };
 
-absl::StatusOr<std::unique_ptr<FaultProxy>> FaultProxy::Start(int server_port, int listen_port) {
+absl::StatusOr<std::unique_ptr<FaultProxy>> FaultProxy::Start(int server_port, int listen_port,
+                                                              Wire wire) {
   std::unique_ptr<FaultProxy> proxy(new FaultProxy());
+  proxy->wire_ = wire;
   proxy->server_port_ = server_port;
   proxy->listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   proxy->wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -256,7 +260,7 @@ void FaultProxy::OnMatch(Connection& connection, const std::string& bytes) {
 
 void FaultProxy::ReadServer(Connection& connection) {
   const std::string bytes = ReadSome(connection.server);
-  const bool answered = bytes.empty() || Found(connection.reply_tail, bytes, Ready());
+  const bool answered = bytes.empty() || Found(connection.reply_tail, bytes, Ready(wire_));
   if (connection.drops_reply || connection.holds) {
     if (!answered) return;
     if (connection.drops_reply) Hit();

@@ -1,5 +1,5 @@
-// A TCP proxy between a client and PostgreSQL (or its pgbouncer) on 127.0.0.1 that loses what a
-// test tells it to lose:
+// A TCP proxy between a client and PostgreSQL (or its pgbouncer) or MariaDB on 127.0.0.1 that loses
+// what a test tells it to lose:
 //
 //   auto proxy = FaultProxy::Start(TestPostgresPort());
 //   const std::string url = OnPort(TestPostgresUrl(), (*proxy)->port());
@@ -29,8 +29,12 @@ class FaultProxy {
  public:
   static constexpr int kAlways = -1;
 
+  // Whose protocol goes through: by it the proxy knows when the server has answered in full.
+  enum class Wire { kPostgresql, kMariadb };
+
   // On `listen_port` of 127.0.0.1, or a free one; passes everything until told otherwise.
-  static absl::StatusOr<std::unique_ptr<FaultProxy>> Start(int server_port, int listen_port = 0);
+  static absl::StatusOr<std::unique_ptr<FaultProxy>> Start(int server_port, int listen_port = 0,
+                                                           Wire wire = Wire::kPostgresql);
   ~FaultProxy();
   FaultProxy(const FaultProxy&) = delete;
   FaultProxy& operator=(const FaultProxy&) = delete;
@@ -74,6 +78,7 @@ class FaultProxy {
   void ResetLocked();
   void RemoveClosed();
 
+  Wire wire_ = Wire::kPostgresql;
   int port_ = 0;
   int server_port_ = 0;
   int listener_ = -1;

@@ -7,7 +7,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/integration/postgresql/stage.h"
+#include "tests/integration/stage.h"
 #include "tests/support/fault_proxy.h"
 #include "tests/support/pgbouncer_server.h"
 #include "tests/support/postgres_server.h"

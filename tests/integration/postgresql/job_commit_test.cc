@@ -4,7 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "store/fence_sql.h"
-#include "tests/integration/postgresql/stage.h"
+#include "tests/integration/stage.h"
 #include "tests/support/postgres_server.h"
 #include "tests/support/sql_client.h"
 

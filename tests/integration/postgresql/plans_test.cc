@@ -6,7 +6,7 @@
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/integration/postgresql/stage.h"
+#include "tests/integration/stage.h"
 #include "tests/support/postgres_server.h"
 #include "tests/support/sql_client.h"
 

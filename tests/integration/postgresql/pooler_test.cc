@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "store/postgresql/connection.h"
 #include "store/postgresql/url.h"
-#include "tests/integration/postgresql/stage.h"
+#include "tests/integration/stage.h"
 #include "tests/support/pgbouncer_server.h"
 #include "tests/support/postgres_server.h"
 

@@ -4,7 +4,8 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/integration/postgresql/stage.h"
+#include "store/postgresql/database.h"
+#include "tests/integration/stage.h"
 #include "tests/support/postgres_server.h"
 
 namespace matins::testing {

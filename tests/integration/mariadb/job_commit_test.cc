@@ -1,0 +1,103 @@
+// commit: job (I12): the job writes DONE in its own transaction, by the statements that `matins
+// fence sql` prints.
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "store/fence_sql.h"
+#include "tests/integration/stage.h"
+#include "tests/support/mariadb_server.h"
+
+namespace matins::testing {
+namespace {
+
+// `sql` with its '?' replaced by job, period, generation and fence.
+std::string For(const Claim& claim, absl::string_view sql) {
+  const std::string values[] = {absl::StrCat("'", claim.key.job, "'"),
+                                absl::StrCat("'", claim.key.period, "'"),
+                                absl::StrCat(claim.generation), absl::StrCat(claim.fence)};
+  std::string text;
+  size_t next = 0;
+  for (const char c : sql) {
+    if (c == '?') {
+      text += values[next++];
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+class MariadbJobCommit : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string url = TestMariadbUrl();
+    auto stage = Stage::Open(url);
+    ASSERT_TRUE(stage.ok()) << stage.status();
+    stage_ = *std::move(stage);
+    ASSERT_OK(stage_.Apply("a"));
+    ASSERT_OK(stage_.Plan("a", 0, 1));
+    auto client = MariadbClient::Connect(url);
+    ASSERT_TRUE(client.ok()) << client.status();
+    job_ = *std::move(client);
+    auto claim = stage_.Claimed(KeyOf("a", 0));
+    ASSERT_TRUE(claim.ok()) << claim.status();
+    claim_ = *std::move(claim);
+  }
+  void Run(const std::string& sql) {
+    const auto done = job_->Query(sql);
+    EXPECT_TRUE(done.ok()) << done.status();
+  }
+  void CommitByJob() {
+    const FenceStatements& sql = FenceSql(FenceDialect::kMariadb);
+    Run("begin");
+    Run(For(claim_, sql.lock));
+    Run(For(claim_, sql.commit));
+    Run(For(claim_, sql.record));
+    Run("commit");
+  }
+  absl::StatusOr<std::string> FinishByJob() {
+    FinishRequest request = DoneOf(claim_);
+    request.outcome.kind = Outcome::Kind::kDoneByJob;
+    request.outcome.exit_code = 3;
+    ASSIGN_OR_RETURN(const auto answers, stage_.store->Finish({&request, 1}));
+    return answers[0].why;
+  }
+
+  Stage stage_;
+  std::unique_ptr<MariadbClient> job_;
+  Claim claim_;
+};
+
+TEST_F(MariadbJobCommit, StandsAndItsNodeCompletesTheAttemptsRow) {
+  CommitByJob();
+  ASSERT_OK_AND_ASSIGN(const PeriodRow row, stage_.Row(claim_.key));
+  EXPECT_EQ(row.status, PeriodStatus::kDone);
+  ASSERT_OK_AND_ASSIGN(const std::string why, FinishByJob());
+  EXPECT_EQ(why, "");
+  ASSERT_OK_AND_ASSIGN(const auto runs, stage_.acts->ReadRuns({}));
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0].status, "DONE");
+  EXPECT_EQ(runs[0].exit_code, 3);
+}
+
+TEST_F(MariadbJobCommit, IsMissedWhereTheJobDidNotMakeIt) {
+  ASSERT_OK_AND_ASSIGN(const std::string why, FinishByJob());
+  EXPECT_EQ(why, "no_commit");
+}
+
+TEST_F(MariadbJobCommit, OfAnotherFenceChangesNothing) {
+  --claim_.fence;
+  CommitByJob();
+  ASSERT_OK_AND_ASSIGN(const PeriodRow row, stage_.Row(claim_.key));
+  EXPECT_EQ(row.status, PeriodStatus::kRunning);
+}
+
+TEST_F(MariadbJobCommit, ChangesNothingOnceTheLeaseHasEnded) {
+  Run("update job_watermark set lease_until = utc_timestamp(6)");
+  CommitByJob();
+  ASSERT_OK_AND_ASSIGN(const PeriodRow row, stage_.Row(claim_.key));
+  EXPECT_EQ(row.status, PeriodStatus::kRunning);
+}
+
+}  // namespace
+}  // namespace matins::testing
