@@ -1,5 +1,5 @@
-/* Preloaded into a node by tests: its wall clock is off by MATINS_TEST_SKEW_S seconds. The monotonic
-   clocks stay as they are. */
+/* Preloaded into a node by tests: its wall clock is off by MATINS_TEST_SKEW_S seconds. The
+   monotonic clocks stay as they are. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@ int clock_gettime(clockid_t clock, struct timespec* at) {
   static int (*real)(clockid_t, struct timespec*);
   if (real == NULL) real = (int (*)(clockid_t, struct timespec*))dlsym(RTLD_NEXT, "clock_gettime");
   const int answer = real(clock, at);
-  if (answer == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) at->tv_sec += Skew();
+  if (answer == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+    at->tv_sec += Skew();
   return answer;
 }
 
