@@ -103,6 +103,7 @@ std::vector<ApplyStep> StepsOf(const ApplyRequest& request,
       continue;
     }
     step.kind = added ? ApplyStep::Kind::kAdd : ApplyStep::Kind::kChange;
+    step.comes_back = added && was != known.end();
     step.version = was == known.end() ? 1 : was->second.version + 1;
     (added ? answer.added : answer.changed).push_back(d.job.name);
     const bool suspended = !added && was->second.suspended;

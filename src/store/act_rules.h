@@ -53,6 +53,7 @@ struct ApplyStep {
   std::string job;
   const Definition* definition = nullptr;  // but for kPrune
   int version = 0;
+  bool comes_back = false;  // kAdd of a name that was deleted: what still waits is the old job's
   // `suspend: true` in a file; taking it out ends only a suspension that a file had made.
   bool suspend = false, resume = false;
 };

@@ -55,15 +55,47 @@ std::vector<Statement> ResumeJob(absl::string_view job, bool trigger, const Act&
           EventOf("resumed", job, "", act, now)};
 }
 
+// What the old version planned beyond this moment, and was never started, is as though it had never
+// been: the new version plans it anew.
+std::vector<Statement> WithdrawRows(absl::string_view job, absl::Time now) {
+  // A job that was never planned has no cursor, and keeps all that it owes.
+  return {Sql("UPDATE job SET `cursor` = LEAST(`cursor`, ?) WHERE name = ?", {now, job}),
+          Sql("UPDATE job_watermark r SET r.op = 'withdrawn' WHERE r.job_name = ? AND "
+              "r.status = 'PLANNED' AND r.attempts_total = 0 AND r.generation = 1 AND "
+              "NOT r.manual AND r.due_at > ? ORDER BY r.period",
+              {job, now}),
+          Sql("DELETE g FROM job_watermark r STRAIGHT_JOIN job_journal g ON "
+              "g.job_name = r.job_name AND g.period = r.period WHERE r.job_name = ? AND "
+              "r.status = 'PLANNED' AND r.op = 'withdrawn'",
+              {job}),
+          Sql("DELETE FROM job_watermark WHERE job_name = ? AND status = 'PLANNED' AND "
+              "op = 'withdrawn'",
+              {job}),
+          TakeBackHeld(job)};
+}
+
+Statement SkipForDeleted(absl::string_view job, const Act& act, absl::Time now) {
+  return Sql(
+      "UPDATE job_watermark SET reason = ?, by_whom = ?, finished_at = ?, held_by = NULL, "
+      "held_until = NULL, look_at = NULL, waits_for = NULL, ver = ver + 1, op = 'skip', "
+      "op_at = ?, status = 'SKIPPED' WHERE job_name = ? AND (status = 'PLANNED' OR "
+      "(status = 'FAILED' AND NOT held)) ORDER BY period",
+      {reason::kDeleted, act.who, now, now, job});
+}
+
 std::vector<Statement> DeleteJob(absl::string_view job, const Act& act, absl::Time now) {
-  return {TakeBackHeld(job),
-          Sql("UPDATE job SET deleted = TRUE, next_look = NULL, pending = NULL, "
-              "revision = revision + 1 WHERE name = ?",
-              {job}),
-          Sql("UPDATE job_watermark SET look_at = NULL, waits_for = NULL WHERE job_name = ? AND "
-              "status = 'PLANNED'",
-              {job}),
-          Sql("DELETE FROM job_after WHERE job = ?", {job}), EventOf("deleted", job, "", act, now)};
+  std::vector<Statement> out = WithdrawRows(job, now);
+  out.push_back(SkipForDeleted(job, act, now));
+  out.push_back(
+      Sql("INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) VALUES (?, "
+          "'deleted', ?, '', 0, ?, ?, CONCAT('{\"skipped\":', ROW_COUNT(), '}'))",
+          {now, job, act.who, act.why}));
+  out.push_back(
+      Sql("UPDATE job SET deleted = TRUE, next_look = NULL, pending = NULL, "
+          "revision = revision + 1 WHERE name = ?",
+          {job}));
+  out.push_back(Sql("DELETE FROM job_after WHERE job = ?", {job}));
+  return out;
 }
 
 namespace {

@@ -50,6 +50,12 @@ Statement TakeBackHeld(absl::string_view job);
 std::vector<Statement> SuspendJob(absl::string_view job, const Act& act, absl::Time now);
 std::vector<Statement> ResumeJob(absl::string_view job, bool trigger, const Act& act,
                                  absl::Time now);
+// What was planned beyond `now` and never started is as though it had never been; it goes with its
+// journal, and opens no gap.
+std::vector<Statement> WithdrawRows(absl::string_view job, absl::Time now);
+// What waits, or would get new attempts, becomes SKIPPED(deleted): a job of that name that comes
+// later is another one.
+Statement SkipForDeleted(absl::string_view job, const Act& act, absl::Time now);
 std::vector<Statement> DeleteJob(absl::string_view job, const Act& act, absl::Time now);
 
 // job_event's row of an act.

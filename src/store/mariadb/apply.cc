@@ -14,25 +14,6 @@
 namespace matins::mariadb {
 namespace {
 
-// What the old version planned beyond this moment, and was never started, is as though it had never
-// been: the new version plans it anew. It goes with its journal, and opens no gap.
-std::vector<Statement> WithdrawRows(absl::string_view job, absl::Time now) {
-  // A job that was never planned has no cursor, and keeps all that it owes.
-  return {Sql("UPDATE job SET `cursor` = LEAST(`cursor`, ?) WHERE name = ?", {now, job}),
-          Sql("UPDATE job_watermark r SET r.op = 'withdrawn' WHERE r.job_name = ? AND "
-              "r.status = 'PLANNED' AND r.attempts_total = 0 AND r.generation = 1 AND "
-              "NOT r.manual AND r.due_at > ? ORDER BY r.period",
-              {job, now}),
-          Sql("DELETE g FROM job_watermark r STRAIGHT_JOIN job_journal g ON "
-              "g.job_name = r.job_name AND g.period = r.period WHERE r.job_name = ? AND "
-              "r.status = 'PLANNED' AND r.op = 'withdrawn'",
-              {job}),
-          Sql("DELETE FROM job_watermark WHERE job_name = ? AND status = 'PLANNED' AND "
-              "op = 'withdrawn'",
-              {job}),
-          TakeBackHeld(job)};
-}
-
 // A job that comes back after its deletion is a new one: its first sight is now. Columns are
 // assigned from left to right, so `deleted` goes last.
 constexpr absl::string_view kUpsertJob =
@@ -109,6 +90,8 @@ class Applied {
       case ApplyStep::Kind::kAdd:
         break;
     }
+    // What ran on when its job was deleted, and waits since.
+    if (step.comes_back) writes.push_back(SkipForDeleted(step.job, request_.act, now_));
     writes.push_back(UpsertJob(request_, step, now_));
     AddVersion(step);
     if (step.suspend) {
