@@ -320,6 +320,31 @@ absl::Status ADeletedRowsLeaseIsWaitedFor(World& world) {
   return absl::OkStatus();
 }
 
+absl::Status ADeletedRowsLeaseOutlastsASkipAndAReopening(World& world) {
+  const Job job = PlainJob("a");
+  ASSIGN_OR_RETURN(Stage s, Open(world, {job}));
+  RETURN_IF_ERROR(PlanDays(*s.store, job, {0}).status());
+  ASSIGN_OR_RETURN(const Claim claim, Claimed(*s.store, KeyOf("a", 0)));
+  RETURN_IF_ERROR(world.DeleteRow(KeyOf("a", 0)));
+  // Its run is said to be dead, and its lock is free; the lease is what is left.
+  RETURN_IF_ERROR(s.store->ReportDead({TicketOf(claim)}));
+  Intent missed = DayIntent(job, 0);
+  missed.skip_reason = reason::kMissed;
+  RETURN_IF_ERROR(PlanIntents(*s.store, "a", {missed}).status());
+  RETURN_IF_ERROR(s.acts->Reopen(KeyOf("a", 0), "", {"cli:test", "now"}));
+  ASSIGN_OR_RETURN(StartAnswer answer, StartOne(*s.store, KeyOf("a", 0), "n2"));
+  VERIFY(answer.result == StartResult::kOldLease, "claimed over the lease of the deleted row");
+  // Told once more when that row is deleted too.
+  RETURN_IF_ERROR(world.DeleteRow(KeyOf("a", 0)));
+  RETURN_IF_ERROR(PlanDays(*s.store, job, {0}).status());
+  ASSIGN_OR_RETURN(answer, StartOne(*s.store, KeyOf("a", 0), "n2"));
+  VERIFY(answer.result == StartResult::kOldLease, "claimed over the lease of the row before that");
+  world.SetClock(claim.lease_until);
+  ASSIGN_OR_RETURN(answer, StartOne(*s.store, KeyOf("a", 0), "n2"));
+  VERIFY(answer.result == StartResult::kStarted, "not claimed after the old lease");
+  return absl::OkStatus();
+}
+
 absl::Status FinalStatesAreFinal(World& world) {
   const Job job = PlainJob("a");
   ASSIGN_OR_RETURN(Stage s, Open(world, {job}));
@@ -372,6 +397,10 @@ const std::vector<Check>& AllChecks() {
        {}},
       {"I6.FencesRise", &FencesRise, {Mutant::kNoFenceBump}, {}},
       {"I7.ADeletedRowsLeaseIsWaitedFor", &ADeletedRowsLeaseIsWaitedFor, {Mutant::kNoOldLease}, {}},
+      {"I7.ADeletedRowsLeaseOutlastsASkipAndAReopening",
+       &ADeletedRowsLeaseOutlastsASkipAndAReopening,
+       {Mutant::kNoOldLease},
+       {}},
       {"I9.AResolvedAnswerStays",
        &AResolvedAnswerStays,
        {Mutant::kNaiveResolve, Mutant::kResolveBurnsNothing, Mutant::kNoOldLease},

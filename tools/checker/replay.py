@@ -49,7 +49,7 @@ class Run:
     def follow(self, old, act):
         """Fences and a live lease outlast the row; what `reopened` says must be what the journal says."""
         lease = old.lease if old.state in LIVE else None
-        self.tok, self.wait = old.tok, lease or -INF
+        self.tok, self.wait = old.tok, lease or (-INF if old.granted else old.wait)
         if old.gen != self.gen - 1:
             self.bad('J', 'a generation is missing before this one')
         if not act:

@@ -77,6 +77,21 @@ def deleted(again=491.5):
     return H.end()
 
 
+@right('... and it waits too where the new row was skipped and opened again')
+def opened_again(again=491.5):
+    H = days(Story(), 420)
+    H.jr(480, 'plan', 480.5, backfill=True)
+    H.claim(480, 481)
+    H.reopen(480, db=484, by='delete', old_state='RUNNING', lease_end=491)
+    H.jr(480, 'plan', 484.1, gen=2)
+    H.skip(480, 484.2, gen=2, by='person', reason='not wanted')
+    H.forget(480)
+    H.add('reopened', period=480, gen=3, by='person', old_state='SKIPPED', old_token=H.fence, lease_end=None, db=485)
+    H.run(480, at=again, gen=3, backfill=True)
+    H.run(540, 600)
+    return H.end()
+
+
 @right('N FAILED; the next trigger runs N, then N+1')
 def failed():
     H = days(Story(blind=False), 240)

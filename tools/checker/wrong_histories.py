@@ -1,5 +1,5 @@
 """Wrong histories: each must be caught by the promise named."""
-from right_histories import deleted, drill, held, outage, overtaken, plain, rerun, waived, days, unaudited
+from right_histories import deleted, drill, held, opened_again, outage, overtaken, plain, rerun, waived, days, unaudited
 from story import Story, drop, fences, jr, later, of, one, renumber
 
 WRONG = []
@@ -138,6 +138,9 @@ as_told('I7', "claim over a deleted row's live lease", lambda: deleted(again=486
 @wrong('I7', '... and the reopened event does not tell of the lease', lambda: deleted(again=486))
 def _(H):
     one(H, 'reopened')['lease_end'] = None
+
+
+as_told('I7', '... skipped and opened again in between', lambda: opened_again(again=486))
 
 
 @wrong('I7', '... and the row is older than the history', lambda: deleted(again=486))

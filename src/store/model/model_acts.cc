@@ -151,6 +151,7 @@ class ModelActs final : public ActStore {
     fresh.manual = true;
     fresh.params = std::string(params);
     fresh.by = act.who;
+    fresh.wait_until = row->wait_until;
     fresh.fence = row->fence;
     fresh.nonce = row->nonce;
     fresh.node = row->node;
@@ -159,7 +160,7 @@ class ModelActs final : public ActStore {
     fresh.lock_key = row->lock_key;
     fresh.planned_at = fresh.changed_at = s_.Now();
     *row = fresh;
-    s_.reopened[key] = {fresh.generation, fresh.fence, kPast};
+    s_.reopened[key] = {fresh.generation, fresh.fence, fresh.wait_until};
     ++job->row.revision;
     s_.AddEvent({.kind = "reopened",
                  .job = key.job,

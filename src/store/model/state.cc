@@ -183,8 +183,8 @@ void State::SettleClock(const Act& act) {
       ending.wait_until = kPast;
       EndAttempt(row, ending);
     }
-    if (row.status != PeriodStatus::kPlanned) continue;
     row.wait_until = std::min(row.wait_until, Now() + absl::Minutes(5));
+    if (row.status != PeriodStatus::kPlanned) continue;
     row.held_by.clear();
     row.held_until = kPast;
     row.look_at = std::min(row.look_at, row.not_before);

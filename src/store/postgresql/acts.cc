@@ -310,7 +310,7 @@ absl::Status PostgresActs::Reopen(const PeriodKey& key, absl::string_view params
                 "insert into @.job_event (at, kind, job, period, generation, who, why, detail) "
                 "select @NOW, 'reopened', r.job_name, r.period, r.generation + 1, $3, $4, "
                 "json_build_object('old_status', r.status, 'old_fence', r.fence::text, "
-                "'lease_until', null)::text "
+                "'lease_until', (extract(epoch from r.wait_until) * 1000000)::bigint)::text "
                 "from @.job_watermark r where r.job_name = $1 and r.period = $2",
                 {UsableText(key.job), UsableText(key.period), UsableText(act.who),
                  UsableText(act.why)}),
@@ -320,7 +320,7 @@ absl::Status PostgresActs::Reopen(const PeriodKey& key, absl::string_view params
                 "op = 'plan', op_at = c.now, planned_at = c.now, attempts = 0, "
                 "attempts_total = 0, losses = 0, checkpoint = 0, checkpointed_at = null, "
                 "reason = null, by_whom = $4, manual = true, params = nullif($3, ''), "
-                "finished_at = null, start_by = null, backfill = false, wait_until = null, "
+                "finished_at = null, start_by = null, backfill = false, "
                 "dispatched_at = null, not_before = coalesce(r.not_before, timestamptz 'epoch'), "
                 "look_at = coalesce(r.not_before, timestamptz 'epoch'), held_by = null, "
                 "held_until = null, waits_for = null, cancel_by = null, cancel_why = null, "

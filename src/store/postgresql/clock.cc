@@ -49,10 +49,10 @@ std::vector<Statement> SettleClock(const Session& session, const Act& act) {
                      "'5 minutes')"),
           session.Of(
               "update @.job_watermark r set look_at = r.not_before, waits_for = null, "
-              "held_by = null, held_until = null, "
-              "wait_until = least(r.wait_until, @.matins_clock() + interval '5 minutes') "
-              "where r.status = 'PLANNED' and (r.look_at > r.not_before or r.held_by is not null "
-              "or r.wait_until is not null)"),
+              "held_by = null, held_until = null "
+              "where r.status = 'PLANNED' and (r.look_at > r.not_before or r.held_by is not null)"),
+          session.Of("update @.job_watermark r set wait_until = @.matins_clock() + interval "
+                     "'5 minutes' where r.wait_until > @.matins_clock() + interval '5 minutes'"),
           session.Of("update @.job_node set seen_at = least(seen_at, @.matins_clock())"),
           session.Of("insert into @.job_event (at, kind, job, period, who, why, detail) select "
                      "@.matins_clock(), 'clock', '', '', $1, $2, json_build_object('was', "

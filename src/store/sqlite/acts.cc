@@ -34,6 +34,11 @@ std::optional<std::string> RunningPeriod(Connection& db, absl::string_view job) 
   return row.Text(0);
 }
 
+// A lease that outlasted its row is waited for whatever becomes of the period meanwhile (I7).
+std::string WaitText(absl::Time wait_until) {
+  return wait_until == absl::InfinitePast() ? "null" : absl::StrCat(ToMicros(wait_until));
+}
+
 void BumpRevision(Connection& db, absl::string_view job) {
   db.Sql("UPDATE job SET revision = revision + 1 WHERE name = ?", job).Run();
 }
@@ -259,22 +264,23 @@ absl::Status SqliteActs::Reopen(const PeriodKey& key, absl::string_view params, 
          "ver = 1, op = 'plan', op_at = ?1, finished_at = NULL, start_by = NULL, look_at = "
          "coalesce(not_before, 0), not_before = coalesce(not_before, 0), manual = 1, params = ?2, "
          "reason = '', by_whom = ?3, attempts = 0, attempts_total = 0, losses = 0, "
-         "wait_until = NULL, checkpoint = 0, checkpointed_at = NULL, planned_at = ?1, "
+         "checkpoint = 0, checkpointed_at = NULL, planned_at = ?1, "
          "dispatched_at = NULL, backfill = 0, lock_key = coalesce(lock_key, (SELECT 'job/' || "
          "name FROM job WHERE name = job_name AND lock_scope = 'job')) WHERE job_name = ?4 AND "
          "period = ?5",
          now, params, act.who, key.job, key.period)
       .Run();
   BumpRevision(*db_, key.job);
-  WriteEvent(*db_, now,
-             {.kind = "reopened",
-              .job = key.job,
-              .period = key.period,
-              .generation = row->generation + 1,
-              .who = act.who,
-              .why = act.why,
-              .detail = absl::StrCat("{\"old_status\":\"", Word(row->status), "\",\"old_fence\":\"",
-                                     row->fence, "\",\"lease_until\":null}")});
+  WriteEvent(
+      *db_, now,
+      {.kind = "reopened",
+       .job = key.job,
+       .period = key.period,
+       .generation = row->generation + 1,
+       .who = act.who,
+       .why = act.why,
+       .detail = absl::StrCat("{\"old_status\":\"", Word(row->status), "\",\"old_fence\":\"",
+                              row->fence, "\",\"lease_until\":", WaitText(row->wait_until), "}")});
   return transaction.Commit();
 }
 
