@@ -49,7 +49,7 @@ absl::StatusOr<StartAnswers> FaultyStore::Start(const StartRequest& request) {
   return Through<absl::StatusOr<StartAnswers>>("Start",
                                                [store = store_, request, &referee = referee_] {
                                                  auto answer = store->Start(request);
-                                                 if (answer.ok()) referee.Started(*answer);
+                                                 if (answer.ok()) referee.Started(request, *answer);
                                                  return answer;
                                                });
 }

@@ -86,7 +86,9 @@ void Simulation::GiveBack(const SimHost::Orphan& orphan) {
 }
 
 void Simulation::Boot(SimNode& node) {
-  if (const absl::Status status = node.Boot(random_.Next()); !status.ok()) {
+  const bool first = &node == nodes_.front().get();
+  const absl::Status status = node.Boot(random_.Next(), MakeLabels(first, random_));
+  if (!status.ok()) {
     referee_.Broken("lab", absl::StrCat("a node does not start: ", status.message()));
   }
 }
@@ -140,12 +142,15 @@ void Simulation::DrainSomeNode() {
   In(absl::Seconds(1), [&node] {
     if (node.alive()) node.lanes().StopRuns();
   });
-  In(absl::Seconds(4), [this, &node] {
-    if (!node.alive() || node.inside || !node.lanes().node().draining) return;
-    if (node.lanes().Drained()) (void)node.lanes().Leave();
-    Crash(node, /*power=*/false);
-    Boot(node);
-  });
+  In(absl::Seconds(4), [this, &node] { EndDrain(node); });
+}
+
+void Simulation::EndDrain(SimNode& node) {
+  if (!node.alive() || !node.lanes().node().draining) return;  // crashed meanwhile, and is back
+  if (node.inside) return In(absl::Seconds(1), [this, &node] { EndDrain(node); });
+  if (node.lanes().Drained()) (void)node.lanes().Leave();
+  Crash(node, /*power=*/false);
+  Boot(node);
 }
 
 // ---- people

@@ -42,7 +42,7 @@ void Referee::Planned(absl::Span<const PlanWrite> writes, const PlanAnswers& ans
   }
 }
 
-void Referee::Started(const StartAnswers& answers) {
+void Referee::Started(const StartRequest& request, const StartAnswers& answers) {
   for (const StartAnswer& answer : answers.rows) {
     if (answer.result != StartResult::kStarted) {
       ++seen_["starts refused"];
@@ -66,6 +66,12 @@ void Referee::Started(const StartAnswers& answers) {
     if (claim.checkpoint != row.checkpoint) {
       Broken("I10", absl::StrCat(name, " was offered checkpoint ", claim.checkpoint,
                                  ", the last accepted is ", row.checkpoint));
+    }
+    for (const std::string& label : job.nodes) {
+      const std::vector<std::string>& has = request.node.labels;
+      if (std::find(has.begin(), has.end(), label) != has.end()) continue;
+      Broken("labels",
+             absl::StrCat(name, " needs ", label, ", which ", request.node.name, " has not"));
     }
     CheckOrder(claim.key, row);
     CheckLock(claim.key, job);

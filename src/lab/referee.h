@@ -29,7 +29,7 @@ class Referee {
 
   // What took effect, after each call.
   void Planned(absl::Span<const PlanWrite> writes, const PlanAnswers& answers);
-  void Started(const StartAnswers& answers);
+  void Started(const StartRequest& request, const StartAnswers& answers);
   void Extended(absl::Span<const ExtendRequest> requests, absl::Span<const ExtendAnswer> answers);
   void Checkpointed(absl::Span<const CheckpointRequest> requests,
                     absl::Span<const Refusal> answers);

@@ -14,10 +14,11 @@ SimNode::SimNode(SimNodeParts parts, absl::Time wall, Ledger& ledger, SimHost::P
       host(clock, ledger, std::move(prophet), std::move(store_now)),
       parts_(std::move(parts)) {}
 
-absl::Status SimNode::Boot(uint64_t seed) {
+absl::Status SimNode::Boot(uint64_t seed, std::vector<std::string> labels) {
   NodeParts parts;
   parts.options = parts_.options;
   parts.options.id.name = absl::StrCat(parts_.name, "/", ++incarnation_);
+  parts.options.id.labels = std::move(labels);
   parts.clock = &clock;
   parts.runner = &host;
   parts.history = parts_.history;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -26,7 +27,7 @@ struct SimNodeParts {
   Referee* referee = nullptr;
   History* history = nullptr;
   EngineEvents* events = nullptr;
-  NodeOptions options;  // its id is set here
+  NodeOptions options;  // its id is set at each boot
 };
 
 class SimNode {
@@ -35,7 +36,7 @@ class SimNode {
           std::function<absl::Time()> store_now);
 
   // A new incarnation.
-  absl::Status Boot(uint64_t seed);
+  absl::Status Boot(uint64_t seed, std::vector<std::string> labels);
   // The process is gone with all that it remembered; the machine stays.
   void Crash();
   bool alive() const { return lanes_ != nullptr; }

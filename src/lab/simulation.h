@@ -53,6 +53,7 @@ class Simulation final : public History, public EngineEvents {
   void PauseSomeNode();
   void LongOutage();
   void DrainSomeNode();
+  void EndDrain(SimNode& node);
   void DeleteSomeRow();
   void ReopenSomeRow();
   void DoneByAnother();

@@ -8,6 +8,7 @@ namespace matins {
 namespace {
 
 constexpr int kSeconds[] = {15, 20, 30, 60};
+constexpr const char* kLabels[] = {"east", "large"};
 
 Job MakeJob(int number, int every, Random& random) {
   Job job;
@@ -45,6 +46,9 @@ Job MakeJob(int number, int every, Random& random) {
                                  : Recovery::kRerun;
   job.max_lost = random.OneIn(3) ? 2 : 5;
   if (random.OneIn(4)) job.spread = absl::Seconds(2);
+  for (const char* label : kLabels) {
+    if (random.OneIn(6)) job.nodes.push_back(label);
+  }
   job.run.kind = RunKind::kHandler;
   job.run.handler = "work";
   return job;
@@ -67,6 +71,14 @@ Job ChangedJob(const SimJob& job, Random& random) {
   changed.timeout += absl::Seconds(1 + random.Below(5));
   changed.start_deadline += absl::Seconds(random.Below(3));
   return changed;
+}
+
+std::vector<std::string> MakeLabels(bool first_node, Random& random) {
+  std::vector<std::string> labels;
+  for (const char* label : kLabels) {
+    if (random.OneIn(2) || first_node) labels.push_back(label);
+  }
+  return labels;
 }
 
 int StepsOf(const std::string& job) { return 1 + static_cast<unsigned char>(job.back()) % 3; }

@@ -2,6 +2,7 @@
 #ifndef MATINS_LAB_WORKLOAD_H_
 #define MATINS_LAB_WORKLOAD_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -22,6 +23,10 @@ struct SimJob {
 std::vector<SimJob> MakeJobs(Random& random);
 // The same job with something of it changed.
 Job ChangedJob(const SimJob& job, Random& random);
+
+// The labels of a node's next incarnation. The first node always has them all, so that each job has
+// a node that may run it; the others come back with different ones.
+std::vector<std::string> MakeLabels(bool first_node, Random& random);
 
 // `trouble`: some runs fail, hang, or do not listen; otherwise each ends well.
 Fate MakeFate(const RunRequest& request, bool trouble, Random& random);
