@@ -33,6 +33,8 @@ std::vector<Judged> StartRules::Judge(const std::vector<PeriodKey>& keys, size_t
 bool StartRules::Ready(const RowFacts& facts, const JobFacts* job, Judged& judged) const {
   const PeriodRow& row = facts.row;
   StartAnswer& answer = judged.answer;
+  // What was tried, or asked for by hand, is not judged again.
+  const bool tried = row.manual || row.attempts_total > 0;
   if (row.status != PeriodStatus::kPlanned) {
     answer.blocker = row.node;
   } else if (!row.held_by.empty() && row.held_by != request_.node.name &&
@@ -45,7 +47,7 @@ bool StartRules::Ready(const RowFacts& facts, const JobFacts* job, Judged& judge
   } else if (row.not_before > facts_.now && !IsMutant(Mutant::kNoDueCheck)) {
     answer.result = StartResult::kNotDue;
     answer.blocker = FormatInstant(row.not_before);
-  } else if (request_.not_after < facts_.now) {
+  } else if (request_.not_after < facts_.now || (job->asked && !tried)) {
     Refuse(judged, StartResult::kGap, "planning is behind");
   } else if (row.start_by < facts_.now && row.attempts_total == 0) {
     // What was tried is not judged missed again while its attempts last.

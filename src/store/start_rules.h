@@ -25,6 +25,7 @@ struct Judged {
 struct StartFacts {
   struct Job {
     bool strict = false, labels = false, suspended = false;  // labels: this node has them
+    bool asked = false;  // a person wants it to be looked at, and planning has not yet
     std::optional<int64_t> limit, max_parallel;
     std::optional<absl::Time> gap_from;
     absl::Time cursor = absl::InfinitePast();

@@ -250,7 +250,8 @@ std::vector<Statement> ReopenRow(const PeriodKey& key, absl::string_view params,
       Sql("INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) "
           "SELECT ?, 'reopened', r.job_name, r.period, r.generation + 1, ?, ?, "
           "JSON_OBJECT('old_status', r.status, 'old_fence', CAST(r.fence AS CHAR), 'lease_until', "
-          "NULL) FROM job_watermark r WHERE r.job_name = ? AND r.period = ?",
+          "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', r.wait_until)) FROM "
+          "job_watermark r WHERE r.job_name = ? AND r.period = ?",
           {now, act.who, act.why, key.job, key.period}),
       // MariaDB assigns from left to right: what a column was is asked before it changes.
       Sql("UPDATE job_watermark r SET "
@@ -260,7 +261,7 @@ std::vector<Statement> ReopenRow(const PeriodKey& key, absl::string_view params,
           "r.op = 'plan', r.op_at = ?, r.planned_at = ?, r.attempts = 0, r.attempts_total = 0, "
           "r.losses = 0, r.checkpoint = 0, r.checkpointed_at = NULL, r.reason = NULL, "
           "r.by_whom = ?, r.manual = TRUE, r.params = ?, r.finished_at = NULL, "
-          "r.start_by = NULL, r.backfill = FALSE, r.wait_until = NULL, r.dispatched_at = NULL, "
+          "r.start_by = NULL, r.backfill = FALSE, r.dispatched_at = NULL, "
           "r.not_before = COALESCE(r.not_before, TIMESTAMP'1970-01-01 00:00:00'), "
           "r.look_at = r.not_before, r.held_by = NULL, r.held_until = NULL, r.waits_for = NULL, "
           "r.cancel_by = NULL, r.cancel_why = NULL WHERE r.job_name = ? AND r.period = ?",

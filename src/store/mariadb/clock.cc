@@ -56,10 +56,9 @@ absl::StatusOr<std::vector<Statement>> SettleClock(Session& session, const Act& 
   const std::vector<Statement> rest = {
       Sql("UPDATE job_lock SET until = LEAST(until, ?)", {soon}),
       Sql("UPDATE job_watermark r SET r.look_at = r.not_before, r.waits_for = NULL, "
-          "r.held_by = NULL, r.held_until = NULL, r.wait_until = LEAST(r.wait_until, ?) WHERE "
-          "r.status = 'PLANNED' AND (r.look_at > r.not_before OR r.held_by IS NOT NULL OR "
-          "r.wait_until IS NOT NULL)",
-          {soon}),
+          "r.held_by = NULL, r.held_until = NULL WHERE r.status = 'PLANNED' AND "
+          "(r.look_at > r.not_before OR r.held_by IS NOT NULL)"),
+      Sql("UPDATE job_watermark r SET r.wait_until = ? WHERE r.wait_until > ?", {soon, soon}),
       Sql("UPDATE job_node SET seen_at = LEAST(seen_at, ?)", {clock.now}),
       Sql("INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) VALUES "
           "(?, 'clock', '', '', 0, ?, ?, JSON_OBJECT('was', ?))",

@@ -57,7 +57,7 @@ Statement JobFacts(const std::string& keys, const std::string& labels) {
       "(SELECT COUNT(*) FROM job_watermark r WHERE r.job_name = j.name AND r.status = 'RUNNING'), "
       "IF(j.max_parallel IS NULL, 0, (SELECT COUNT(*) FROM job_watermark r WHERE "
       "r.job_name = j.name AND r.status = 'RUNNING' AND r.backfill)), "
-      "j.version, j.lock_ttl, j.timeout, j.grace "
+      "j.version, j.lock_ttl, j.timeout, j.grace, COALESCE(j.pending = 'person', FALSE) "
       "FROM (SELECT DISTINCT x.job FROM ?) k STRAIGHT_JOIN job j ON j.name = k.job "
       "WHERE NOT j.deleted",
       {labels, KeyTable(keys)});
@@ -136,6 +136,7 @@ Facts ReadFacts(const Rows& rows, const Rows& clock, const Rows& alive, const Ro
     job.cursor = jobs.Time(i, 7);
     job.running = jobs.Int(i, 8);
     job.backfills = jobs.Int(i, 9);
+    job.asked = jobs.Bool(i, 14);
     read.terms[name] = {static_cast<int>(jobs.Int(i, 10)), absl::Microseconds(jobs.Int(i, 11)),
                         absl::Microseconds(jobs.Int(i, 12)), absl::Microseconds(jobs.Int(i, 13))};
   }

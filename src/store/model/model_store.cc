@@ -421,7 +421,9 @@ class ModelStore final : public Store {
     if (job == nullptr) return StartResult::kTaken;
     if (job->row.suspension) return StartResult::kSuspended;
     if (row->not_before > now) return StartResult::kNotDue;
-    if (request.not_after < now) return StartResult::kGap;
+    const bool tried = row->manual || row->attempts_total > 0;
+    const bool asked = job->pending == Trigger::kPerson;
+    if (request.not_after < now || (asked && !tried)) return StartResult::kGap;
     if (row->start_by < now && row->attempts_total == 0) return StartResult::kMissed;
     if (row->wait_until > now) return StartResult::kOldLease;
     if (!HasAll(request.node.labels, job->job.nodes)) return StartResult::kLabels;

@@ -86,7 +86,8 @@ constexpr char kJobFacts[] = R"(
     j.suspended_at is not null, j.gap_from, j.cursor,
     (select count(*) from @.job_watermark r where r.job_name = j.name and r.status = 'RUNNING'),
     case when j.max_parallel is null then 0 else (select count(*) from @.job_watermark r
-      where r.job_name = j.name and r.status = 'RUNNING' and r.backfill) end
+      where r.job_name = j.name and r.status = 'RUNNING' and r.backfill) end,
+    coalesce(j.pending = 'person', false)
   from @.job j where not j.deleted and j.name in (select x.job from
     json_to_recordset($1::json) as x(job text)))";
 
@@ -135,6 +136,7 @@ StartFacts ReadFacts(const Rows& rows, const Rows& clock, const Rows& jobs, cons
     job.cursor = jobs.Time(i, 7);
     job.running = jobs.Int(i, 8);
     job.backfills = jobs.Int(i, 9);
+    job.asked = jobs.Bool(i, 10);
   }
   for (int i = 0; i < facts.size(); ++i) {
     const auto row = read.rows.find({facts.Text(i, 0), facts.Text(i, 1)});

@@ -99,7 +99,8 @@ const JobInfo* Jobs::Find(const std::string& name) {
     Statement q = db_.Sql(
         "SELECT version, strict, overlap, lock_scope, lock_ttl, timeout, grace, stale_after, "
         "job_limit, max_parallel, labels, recovery, max_lost, cursor, gap_from, "
-        "suspended_at IS NOT NULL FROM job WHERE name = ? AND NOT deleted",
+        "suspended_at IS NOT NULL, coalesce(pending = 'person', 0) FROM job WHERE name = ? AND NOT "
+        "deleted",
         name);
     if (!q.Next()) return nullptr;
     JobInfo& job = slot.emplace();
@@ -119,6 +120,7 @@ const JobInfo* Jobs::Find(const std::string& name) {
     job.cursor = q.Time(13, absl::InfinitePast());
     if (!q.Null(14)) job.gap_from = q.Time(14, absl::InfinitePast());
     job.suspended = q.Bool(15);
+    job.asked = q.Bool(16);
   }
   slot->labels = ReadLabels(db_, labels);
   Statement after = db_.Sql("SELECT after_job FROM job_after WHERE job = ?", name);

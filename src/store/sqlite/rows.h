@@ -44,6 +44,7 @@ struct JobInfo {
   absl::Time cursor = absl::InfinitePast();
   std::optional<absl::Time> gap_from;
   bool suspended = false;
+  bool asked = false;  // a person wants it to be looked at, and planning has not yet
 };
 
 // Reads each job once a transaction.

@@ -41,7 +41,10 @@ class Gate {
     if (job->suspended) return {StartResult::kSuspended, row.key.job};
     if (row.not_before > now_ && !IsMutant(Mutant::kNoDueCheck))
       return {StartResult::kNotDue, FormatInstant(row.not_before)};
-    if (request_.not_after < now_) return {StartResult::kGap, "planning is behind"};
+    const bool tried = row.manual || row.attempts_total > 0;
+    if (request_.not_after < now_ || (job->asked && !tried)) {
+      return {StartResult::kGap, "planning is behind"};
+    }
     // What was tried is not judged missed again while its attempts last.
     if (row.start_by < now_ && row.attempts_total == 0)
       return {StartResult::kMissed, FormatInstant(row.start_by)};
