@@ -9,6 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import measures  # noqa: E402
 import report  # noqa: E402
 import results as judge  # noqa: E402
+import run  # noqa: E402
 from measures import Goal, Measure  # noqa: E402
 
 FLOOR = Measure('floor', 'floors/x', 'sqlite', 'g')
@@ -93,6 +94,11 @@ class Document(unittest.TestCase):
 
 
 class Table(unittest.TestCase):
+    def test_what_a_measure_is_held_against_is_measured_with_it(self):
+        self.assertEqual(run.chosen(TABLE, ['our*']), [FLOOR, OURS])
+        self.assertEqual(run.chosen(TABLE, ['ours', 'peer/b']), [FLOOR, PEERS[1], OURS])
+        self.assertEqual(run.chosen(TABLE, None), TABLE)
+
     def test_names_are_told_once_and_goals_name_what_is_measured_beside(self):
         table = measures.all_measures()
         groups = {m.name: m.group for m in table}

@@ -139,13 +139,24 @@ class Stage:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def chosen(only):
-    return [m for m in measures.all_measures()
-            if not only or any(part in m.name or fnmatch.fnmatchcase(m.name, part) for part in only)]
+def chosen(table, only):
+    """The measures that `only` names, and those that they are held against; peers alone when they are named themselves."""
+    if not only:
+        return table
+    named = [m for m in table if any(part in m.name or fnmatch.fnmatchcase(m.name, part) for part in only)]
+    beside = {goal.to for m in named for goal in m.goals}
+    return [m for m in table if m in named or m.name in beside]
 
 
-def run_all(table, options, results):
-    """Group by group, round by round; every second round the other way round, so that no measure always follows another."""
+def keep(results, path):
+    with open(f'{path}.new', 'w') as f:
+        f.write(json.dumps(results, indent=1) + '\n')
+    os.replace(f'{path}.new', path)
+
+
+def run_all(table, options, results, path):
+    """Group by group, round by round; every second round the other way round, so that no measure always follows another.
+    Each round is kept when it ends."""
     run = time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())
     stage = Stage(options.wait)
     try:
@@ -161,7 +172,8 @@ def run_all(table, options, results):
                     result = {'round': number, **stage.once(measure, options.quick)}
                     results['measures'][measure.name]['rounds'].append(result)
                     print(report.progress(measure, result), flush=True)
-        results['versions'].update(stage.versions())
+                results['versions'].update(stage.versions())
+                keep(results, path)
     finally:
         stage.close()
 
@@ -195,7 +207,7 @@ def main():
     parser.add_argument('--report', action='store_true', help='writes docs/benchmarks.md anew from what was kept, and ends')
     options = parser.parse_args()
     options.rounds = options.rounds or (1 if options.quick else 5)
-    table = chosen(options.only)
+    table = chosen(measures.all_measures(), options.only)
     if not table:
         sys.exit(f'bench: no measure has {options.only} in its name; see ./dev bench --list')
     if options.list:
@@ -208,9 +220,7 @@ def main():
             results = json.load(f)
     if not options.report:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the servers are stopped on the way
-        run_all(without_missing(table, results), options, results)
-        with open(kept, 'w') as f:
-            f.write(json.dumps(results, indent=1) + '\n')
+        run_all(without_missing(table, results), options, results, kept)
         print(report.for_terminal(results, measures.all_measures(), table))
     if not options.quick:
         report.write_document(f'{ROOT}/docs/benchmarks.md', results, measures.all_measures())
