@@ -51,6 +51,11 @@ class Node {
   void Signal(int sig) {
     if (!waited_) kill(pid_, sig);
   }
+  // Returns when it is stopped.
+  void Stop() {
+    Signal(SIGSTOP);
+    waitpid(pid_, nullptr, WUNTRACED);
+  }
   void Wait() {
     if (!waited_) waitpid(pid_, nullptr, 0);
     waited_ = true;
@@ -126,6 +131,36 @@ TEST(NodeDeath, AStoppedNodesRunMayEndInPeaceBeforeIt) {
   node.Signal(SIGCONT);
   EXPECT_EQ(node.Line(), "over");
   EXPECT_EQ(node.Line(), "ended: exit 3");
+}
+
+// A program's child, and the program itself, whose node and guard were killed: both at once, so
+// that neither can do what the other's death asks for.
+constexpr char kTwo[] = "sleep 600 & echo $!\necho $$\nwait\n";
+
+std::vector<pid_t> KillWithItsGuard(Node& node) {
+  const std::vector<pid_t> pids = node.Numbers(2);
+  node.Stop();
+  kill(ParentOf(pids[1]), SIGKILL);
+  node.Signal(SIGKILL);
+  node.Wait();
+  return pids;
+}
+
+TEST(NodeDeath, TogetherWithItsGuardLeavesATreeThatTheNextNodeEnds) {
+  TempFolder folder;
+  Node node(folder, "3600", "", kTwo);
+  const std::vector<pid_t> pids = KillWithItsGuard(node);
+  EXPECT_TRUE(AwaitGone(pids[1])) << "the program dies with its guard";
+  EXPECT_TRUE(IsRunning(pids[0])) << "its child does not";
+  WatchedRunner next({.folder = folder.path()});
+  EXPECT_TRUE(AwaitGone(pids[0]));
+}
+
+TEST(NodeDeath, TogetherWithItsGuardLeavesATreeThatANodeBesideItEnds) {
+  TempFolder folder;
+  WatchedRunner beside({.folder = folder.path()});
+  Node node(folder, "3600", "", kTwo);
+  for (pid_t pid : KillWithItsGuard(node)) EXPECT_TRUE(AwaitGone(pid));
 }
 
 TEST(NodeDeath, LeavesAFolderThatTheNextNodeRemoves) {

@@ -154,13 +154,6 @@ TEST(ProcessKill, ClosingTheRunnerIsTheNodesDeath) {
 
 // ---- when somebody lays hands on the guard ----
 
-pid_t ParentOf(pid_t pid) {
-  const std::string stat = ReadWholeFile(absl::StrCat("/proc/", pid, "/stat"));
-  if (stat.empty()) return -1;
-  const std::vector<std::string> fields = absl::StrSplit(stat.substr(stat.rfind(')') + 2), ' ');
-  return atoi(fields[1].c_str());
-}
-
 TEST(Guard, IgnoresTheSignalsOfAGroup) {
   WatchedRunner runner;
   runner->Start(ShellRun(1, "sleep 0.3; exit 7"));

@@ -33,6 +33,8 @@ namespace {
 
 // How much later than the guard's deadline the node looks whether the guard is at work.
 constexpr absl::Duration kGuardSlack = absl::Milliseconds(500);
+// How often a node looks whether one beside it has died.
+constexpr absl::Duration kSweepEvery = absl::Seconds(5);
 
 // What the starting thread hands to the listening one.
 struct Prepared {
@@ -205,7 +207,7 @@ class ProcessRunner final : public Runner {
         commands.swap(commands_);
       }
       for (auto& command : commands) command();
-      loop_->RunOnce(std::min(WatchGuards(), absl::Seconds(5)));
+      loop_->RunOnce(std::min(WatchGuards(), WatchNeighbours()));
     }
   }
 
@@ -349,6 +351,17 @@ class ProcessRunner final : public Runner {
     return std::max(next, absl::ZeroDuration());
   }
 
+  // Nodes on this machine that were killed together with their guards left processes that only a
+  // node beside them can end. Returns how long until the next look is due.
+  absl::Duration WatchNeighbours() {
+    const absl::Duration now = SystemClock().BootNow();
+    if (now >= next_sweep_) {
+      folder_->SweepDeadNodes();
+      next_sweep_ = now + kSweepEvery;
+    }
+    return next_sweep_ - now;
+  }
+
   // After the threads have gone. The guards see the end of their sockets and do the rest; they are
   // waited for, so that nothing of the runs outlives the runner.
   void Abandon() {
@@ -379,6 +392,7 @@ class ProcessRunner final : public Runner {
   // The listening thread's alone.
   absl::flat_hash_map<int64_t, ProcessRun> runs_;
   absl::flat_hash_map<int64_t, std::string> users_;
+  absl::Duration next_sweep_ = SystemClock().BootNow() + kSweepEvery;
 
   std::thread starter_;
   std::thread listener_;

@@ -69,6 +69,13 @@ inline bool IsRunning(pid_t pid) {
 
 // Returns when `pid` is gone (or fails after a minute, long past any time it needs; where a mutant
 // keeps it alive, MATINS_TEST_PATIENCE says how many seconds are enough).
+inline pid_t ParentOf(pid_t pid) {
+  const std::string stat = ReadWholeFile(absl::StrCat("/proc/", pid, "/stat"));
+  if (stat.empty()) return -1;
+  const std::vector<std::string> fields = absl::StrSplit(stat.substr(stat.rfind(')') + 2), ' ');
+  return atoi(fields[1].c_str());
+}
+
 inline bool AwaitGone(pid_t pid) {
   const char* patience = getenv("MATINS_TEST_PATIENCE");
   const absl::Duration most = absl::Seconds(patience == nullptr ? 60 : atoi(patience));

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
@@ -39,7 +40,7 @@ std::string ReadFile(const std::string& path) {
 bool HasEntry(pid_t pid, absl::string_view entry) {
   const std::string environment = ReadFile(absl::StrCat("/proc/", pid, "/environ"));
   for (absl::string_view variable : absl::StrSplit(environment, '\0')) {
-    if (variable == entry) return true;
+    if (absl::StartsWith(variable, entry)) return true;
   }
   return false;
 }

@@ -13,9 +13,9 @@ namespace matins {
 // SIGKILL to everything below `root`, a child of this process that it has not reaped.
 void KillBelow(pid_t root);
 
-// SIGKILL to every process whose environment has the variable `entry` ("NAME=value"): what is left
-// of a run whose guard was killed. Returns how many there were. A process that wrote over its
-// environment is not found, so that 0 is no proof.
+// SIGKILL to every process with a variable in its environment that begins with `entry`
+// ("NAME=value"): what is left of runs whose guards were killed. Returns how many there were. A
+// process that wrote over its environment is not found, so that 0 is no proof.
 int KillByEnvironment(absl::string_view entry);
 
 }  // namespace matins

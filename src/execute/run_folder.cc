@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "execute/process_tree.h"
 
 namespace matins {
 namespace {
@@ -24,6 +25,7 @@ namespace {
 constexpr absl::string_view kPrefix = "matins-node-";
 constexpr size_t kMaxParent = 48;
 constexpr int kAttempts = 20;
+constexpr int kKillRounds = 100;
 
 std::string DefaultParent() {
   for (const char* name : {"RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR", "TMPDIR"}) {
@@ -50,6 +52,22 @@ int Lock(const std::string& folder, int flags) {
   return -1;
 }
 
+// A run's folder is there until the run has ended, and each process of the run has its socket's
+// path in its environment.
+void KillRunsOf(const std::string& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code ignored;
+    if (!it->is_directory(ignored)) continue;
+    const std::string entry = absl::StrCat("MATINS_SOCKET=", folder, "/");
+    // Again, against programs that fork faster than one walk sees.
+    for (int round = 0; round < kKillRounds && KillByEnvironment(entry) > 0; ++round) {
+    }
+    return;
+  }
+}
+
 void RemoveStale(const std::string& parent) {
   std::error_code error;
   for (std::filesystem::directory_iterator it(parent, error), end; !error && it != end;
@@ -62,6 +80,7 @@ void RemoveStale(const std::string& parent) {
     }
     const int fd = Lock(path, 0);
     if (fd < 0) continue;
+    KillRunsOf(path);
     std::error_code ignored;
     std::filesystem::remove_all(path, ignored);
     close(fd);
@@ -87,7 +106,7 @@ absl::StatusOr<std::unique_ptr<NodeFolder>> NodeFolder::Open(std::string parent)
     const int fd = Lock(path, O_CREAT | O_EXCL);
     // Others may pass through, to a run of theirs, and not look around.
     if (fd >= 0 && chmod(path.c_str(), 0711) == 0)
-      return absl::WrapUnique(new NodeFolder(path, fd));
+      return absl::WrapUnique(new NodeFolder(parent, path, fd));
     const absl::Status status = Cannot("cannot lock the run folder", path);
     if (fd >= 0) close(fd);
     // Another node that starts at this moment may take a folder that is not locked yet for a dead
@@ -101,6 +120,8 @@ NodeFolder::~NodeFolder() {
   std::filesystem::remove_all(path_, ignored);
   close(lock_fd_);
 }
+
+void NodeFolder::SweepDeadNodes() { RemoveStale(parent_); }
 
 absl::StatusOr<std::string> NodeFolder::MakeRun(int64_t run,
                                                 const std::optional<UserAccount>& owner) {

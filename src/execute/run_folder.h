@@ -13,7 +13,8 @@
 namespace matins {
 
 // A node's folder, of mode 0711, with one of mode 0700 in it for each run, owned by the run's user.
-// It goes when the node does; one whose node was killed goes when the next node opens its parent.
+// It goes when the node does; one whose node was killed is swept by a node beside it, or by the
+// next one that opens its parent.
 class NodeFolder {
  public:
   // `parent`: absolute, at most 48 bytes (a socket's path has 107), created where it is missing,
@@ -23,12 +24,20 @@ class NodeFolder {
   ~NodeFolder();
 
   const std::string& path() const { return path_; }
+
+  // Removes the folders of nodes that are dead, and before that kills what is left of their runs:
+  // there is something where a guard was killed together with its node, and nobody else would ever
+  // end it (I19, I21). Any thread.
+  void SweepDeadNodes();
+
   absl::StatusOr<std::string> MakeRun(int64_t run, const std::optional<UserAccount>& owner);
   void RemoveRun(const std::string& path);
 
  private:
-  NodeFolder(std::string path, int lock_fd) : path_(std::move(path)), lock_fd_(lock_fd) {}
+  NodeFolder(std::string parent, std::string path, int lock_fd)
+      : parent_(std::move(parent)), path_(std::move(path)), lock_fd_(lock_fd) {}
 
+  const std::string parent_;
   const std::string path_;
   const int lock_fd_;
 };
