@@ -108,27 +108,32 @@ class Stage:
             pass
 
     def once(self, measure, quick):
+        """One round's result: figures, or why there are none; and what else the machine did."""
         self.count += 1
         folder = f'{self.folder}/{self.count}'
         os.makedirs(folder)
-        environment = {**os.environ, 'TMPDIR': folder, 'MATINS_BINARY': f'{BUILD}/matins'}
-        argv, server, store = command_of(measure, quick), None, ''
-        if measure.store != 'none':
-            server = self.server(measure.store)
-            store = server.fresh()
-            environment['MATINS_BENCH_STORE_PID'] = str(server.pid)
-            argv += ['--store', server.url(store)]
         if self.wait:
             self.wait_for_quiet()
         round_ = {'at': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()), 'load1': round(os.getloadavg()[0], 2), 'others': others_cores()}
         try:
-            return {**figures_of(measure, run_program(argv, folder, environment, measure.patience)), **round_}
-        except Failed as failed:
+            return {**self.measured(measure, quick, folder), **round_}
+        except (Failed, servers.NoServer) as failed:
             return {'failed': str(failed), **round_}
         finally:
-            if server:
-                server.drop(store)
             shutil.rmtree(folder, ignore_errors=True)
+
+    def measured(self, measure, quick, folder):
+        environment = {**os.environ, 'TMPDIR': folder, 'MATINS_BINARY': f'{BUILD}/matins'}
+        argv = command_of(measure, quick)
+        if measure.store == 'none':
+            return figures_of(measure, run_program(argv, folder, environment, measure.patience))
+        server = self.server(measure.store)
+        store = server.fresh()
+        environment['MATINS_BENCH_STORE_PID'] = str(server.pid)
+        try:
+            return figures_of(measure, run_program([*argv, '--store', server.url(store)], folder, environment, measure.patience))
+        finally:
+            server.drop(store)
 
     def versions(self):
         return {kind: server.version() for kind, server in self.servers.items()}

@@ -10,7 +10,12 @@ import socket
 import subprocess
 import time
 
+
 PATIENCE = 60  # seconds that a server may take to start or stop
+
+
+class NoServer(Exception):
+    """It cannot be had, or does not answer; the message says why."""
 
 
 def free_port():
@@ -23,12 +28,12 @@ def await_ready(process, what, ready):
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         if process.poll() is not None:
-            raise RuntimeError(f'{what} ended while starting')
+            raise NoServer(f'{what} ended while starting')
         if ready():
             return
         time.sleep(0.02)
     process.kill()
-    raise RuntimeError(f'{what} takes no connections after {PATIENCE} s')
+    raise NoServer(f'{what} takes no connections after {PATIENCE} s')
 
 
 def takes_connections(port):
@@ -58,10 +63,10 @@ class Server:
 
 class Postgresql(Server):
     def __init__(self, folder):
-        os.makedirs(folder)
+        os.makedirs(folder, exist_ok=True)
         programs = sorted(glob.glob('/usr/lib/postgresql/*/bin'), key=lambda p: int(p.split('/')[4]))
         if not programs:
-            raise RuntimeError('no PostgreSQL in /usr/lib/postgresql: run ./dev setup')
+            raise NoServer('no PostgreSQL in /usr/lib/postgresql: run ./dev setup')
         self.bin, data = programs[-1], f'{folder}/data'
         # The server refuses to be root.
         self.user = {}
@@ -70,8 +75,10 @@ class Postgresql(Server):
             self.user = {'user': user.pw_uid, 'group': user.pw_gid, 'extra_groups': []}
             os.chown(folder, user.pw_uid, user.pw_gid)
         with open(f'{folder}/initdb.log', 'w') as log:
-            subprocess.run([f'{self.bin}/initdb', '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8'],
-                           check=True, cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL, **self.user)
+            made = subprocess.run([f'{self.bin}/initdb', '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8'],
+                                  cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL, **self.user)
+        if made.returncode != 0:
+            raise NoServer(f'initdb failed: {open(f"{folder}/initdb.log").read()[-300:]}')
         port = free_port()
         with open(f'{data}/postgresql.conf', 'a') as conf:
             conf.write(f"listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = '{folder}'\n"
@@ -88,7 +95,7 @@ class Postgresql(Server):
         done = subprocess.run([f'{self.bin}/psql', '-X', '-q', '-At', '-h', '127.0.0.1', '-p', str(self.port), '-U', 'postgres',
                                '-d', database, '-v', 'ON_ERROR_STOP=1', '-c', statement], capture_output=True, text=True)
         if done.returncode != 0:
-            raise RuntimeError(f'{statement}: {done.stderr}')
+            raise NoServer(f'{statement}: {done.stderr}')
         return done.stdout.strip()
 
     def fresh(self):
@@ -115,11 +122,11 @@ class Redis(Server):
     """Without any durability, which is its default but for snapshots: those are off too, in its favour."""
 
     def __init__(self, folder):
-        os.makedirs(folder)
+        os.makedirs(folder, exist_ok=True)
         # redis-tools has the server's program under another name, and comes without a service.
         program = shutil.which('redis-server') or shutil.which('redis-check-rdb')
         if not program:
-            raise RuntimeError('no Redis: apt-get install redis-tools')
+            raise NoServer('no Redis: apt-get install redis-tools')
         port = free_port()
         log = open(f'{folder}/log', 'w')
         process = subprocess.Popen(['redis-server', '--port', str(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '',
@@ -150,7 +157,7 @@ class Sqlite:
     pid = 0
 
     def __init__(self, folder):
-        os.makedirs(folder)
+        os.makedirs(folder, exist_ok=True)
         self.folder, self.count = folder, 0
 
     def fresh(self):
