@@ -141,7 +141,11 @@ absl::Status FaultyStore::Unhold(const NodeId& node, absl::Span<const PeriodKey>
 }
 
 absl::StatusOr<TickAnswer> FaultyStore::Tick(const TickRequest& request) {
-  return Through<absl::StatusOr<TickAnswer>>("Tick", [&] { return store_->Tick(request); });
+  return Through<absl::StatusOr<TickAnswer>>("Tick", [&] {
+    auto answer = store_->Tick(request);
+    if (answer.ok()) referee_.Ticked(*answer);
+    return answer;
+  });
 }
 
 absl::Status FaultyStore::Leave(const NodeId& node) {

@@ -24,6 +24,7 @@ void Simulation::Trouble() {
 }
 
 void Simulation::Mischief() {
+  if (clock_steps_ && random_.OneIn(8)) return StepTheClock();
   switch (random_.Below(16)) {
     case 0:
     case 1:
@@ -158,7 +159,7 @@ void Simulation::EndDrain(SimNode& node) {
 
 std::string Simulation::Dated(const PeriodKey& key) const {
   return absl::StrFormat(R"({"job":"%s","period":"%s","db":%.6f})", key.job, key.period,
-                         ToMicros(start_ + elapsed_) / 1e6);
+                         ToMicros(StoreNow()) / 1e6);
 }
 
 // Another program did the work of a period that is not planned yet, and says so in the table.
@@ -168,7 +169,7 @@ void Simulation::DoneByAnother() {
   if (job.job.misfire == Misfire::kEach) return;
   const auto resolved = ResolveJob(job.job);
   if (!resolved.ok()) return;
-  const auto fire = resolved->schedule.Next(start_ + elapsed_ + absl::Seconds(6));
+  const auto fire = resolved->schedule.Next(StoreNow() + absl::Seconds(6));
   if (!fire.has_value()) return;
   const PeriodKey key = {job.job.name, FormatInstant(fire->at)};
   if (!database_->InsertDoneRow(key).ok()) return;
@@ -189,6 +190,8 @@ void Simulation::DeleteSomeRow() {
   const auto is_job = [&](const SimJob& job) { return job.job.name == row.key.job; };
   const SimJob& job = *std::find_if(jobs_.begin(), jobs_.end(), is_job);
   if (foreign_.contains(row.key)) return;
+  // Gaps that a clock which was set back makes instants to come are not in this workload.
+  if (clock_steps_ && row.due > StoreNow()) return;
   if (row.status == PeriodStatus::kRunning && job.job.lock.scope != LockScope::kJob) return;
   if (!database_->DeleteRow(row.key).ok()) return;
   Tell(absl::StrCat("deleted by hand: ", row.key.job, " ", row.key.period));
@@ -226,6 +229,29 @@ void Simulation::ChangeSomeJob() {
   Tell(absl::StrCat("changed: ", jobs_[changed].job.name));
   if (!ApplyJobs(jobs).ok()) return;
   referee_.Changed(jobs_[changed].job);
+}
+
+// Nodes see it by themselves, and settle it when the clock has been steady; or somebody accepts it.
+void Simulation::StepTheClock() {
+  const bool forward = !jumped_ && random_.OneIn(3);
+  const absl::Duration back = absl::Seconds(3 + static_cast<int>(random_.Below(90)));
+  // Before first sight nothing is owed, whatever was planned there by a clock that was wrong.
+  if (!forward && StoreNow() - back < start_ + absl::Seconds(5)) return;
+  const auto jobs = acts_->ReadJobs("");
+  const auto has_gap = [](const JobRow& job) { return job.gap_from.has_value(); };
+  if (!jobs.ok() || std::any_of(jobs->begin(), jobs->end(), has_gap)) return;
+  jumped_ = jumped_ || forward;
+  const absl::Duration step =
+      forward ? absl::Minutes(65 + static_cast<int>(random_.Below(60))) : -back;
+  stepped_ += step;
+  Tell(absl::StrCat("the store's clock steps by ", absl::FormatDuration(step)));
+  if (random_.OneIn(2)) return;
+  In(absl::Seconds(1 + random_.Below(15)), [this] {
+    const auto status = acts_->ReadStatus();
+    if (!status.ok() || !status->frozen || !acts_->AcceptClock(kPerson).ok()) return;
+    Tell("the clock is accepted");
+    referee_.ClockSettled();
+  });
 }
 
 void Simulation::CancelSomeRun() {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/time.h"
+#include "store/rules.h"
 
 namespace matins {
 namespace {
@@ -14,12 +16,14 @@ std::string Name(const PeriodKey& key) { return absl::StrCat(key.job, " ", key.p
 }  // namespace
 
 void Referee::Broken(absl::string_view promise, std::string what) {
-  broken_.push_back(absl::StrCat(promise, ": ", what, " at ", FormatInstant(now_())));
+  broken_.push_back(absl::StrCat(promise, ": ", what, " at ", FormatInstant(Now())));
 }
 
 void Referee::Planned(absl::Span<const PlanWrite> writes, const PlanAnswers& answers) {
   for (size_t i = 0; i < writes.size(); ++i) {
     if (!answers.jobs[i].written) continue;
+    NotFrozen(absl::StrCat(writes[i].job, " was planned"));
+    for (const SkipSpan& span : writes[i].spans) Spanned(writes[i].job, span);
     for (const Intent& intent : writes[i].intents) {
       ++seen_["intents"];
       Row& row = rows_.try_emplace(intent.key).first->second;
@@ -42,6 +46,15 @@ void Referee::Planned(absl::Span<const PlanWrite> writes, const PlanAnswers& ans
   }
 }
 
+// Many SKIPPED in a row that have no rows: what was deleted in that stretch is settled with them.
+void Referee::Spanned(const std::string& job, const SkipSpan& span) {
+  ++seen_["spans"];
+  for (auto& [key, row] : rows_) {
+    const bool within = key.job == job && span.from <= row.due && row.due <= span.to;
+    if (within && row.state == State::kNoRow) row.state = State::kSkipped;
+  }
+}
+
 void Referee::Started(const StartRequest& request, const StartAnswers& answers) {
   for (const StartAnswer& answer : answers.rows) {
     if (answer.result != StartResult::kStarted) {
@@ -51,7 +64,8 @@ void Referee::Started(const StartRequest& request, const StartAnswers& answers) 
     ++seen_["claims"];
     const Claim& claim = *answer.claim;
     const std::string name = Name(claim.key);
-    const absl::Time now = now_();
+    NotFrozen(absl::StrCat(name, " was claimed"));
+    const absl::Time now = Now();
     Row& row = At(claim.key);
     const Job& job = jobs_[claim.key.job];
     if (row.state != State::kPlanned) Broken("I2", absl::StrCat(name, " claimed, not PLANNED"));
@@ -135,7 +149,7 @@ void Referee::Owner(absl::string_view verb, const Ticket& ticket, absl::string_v
   if (row.state != State::kRunning || row.fence != ticket.fence || row.nonce != ticket.nonce ||
       row.generation != ticket.generation) {
     Broken("I3", absl::StrCat(what, " was accepted; the current fence is ", row.fence));
-  } else if (row.lease <= now_()) {
+  } else if (row.lease <= Now()) {
     Broken(lease_promise, absl::StrCat(what, " was accepted after its lease had ended"));
   }
 }
@@ -236,10 +250,11 @@ void Referee::Reaped(absl::Span<const ReapRequest> requests, const std::vector<b
     if (!taken[i]) continue;
     ++seen_["reaped"];
     const PeriodKey& key = requests[i].ticket.key;
+    NotFrozen(absl::StrCat(Name(key), " was reaped"));
     Row& row = At(key);
     if (row.state != State::kRunning) {
       Broken("I2", absl::StrCat(Name(key), " was reaped, but was not running"));
-    } else if (row.lease > now_()) {
+    } else if (row.lease > Now()) {
       Broken("I7", absl::StrCat(Name(key), " was reaped while its lease was alive"));
     }
     row.state = requests[i].to == Outcome::Kind::kReturned ? State::kPlanned : State::kFailed;
@@ -295,15 +310,37 @@ void Referee::Changed(const Job& job) {
   jobs_[job.name] = job;
   for (auto& [key, row] : rows_) {
     const bool first = row.generation == 1 && !row.claimed && !row.manual;
-    if (key.job == job.name && row.state == State::kPlanned && first && row.due > now_()) {
+    if (key.job == job.name && row.state == State::kPlanned && first && row.due > Now()) {
       row.state = State::kNoRow;
     }
   }
 }
 
+void Referee::Ticked(const TickAnswer& answer) {
+  if (answer.frozen) {
+    // A node that cannot judge a jump forward says frozen too; the store is not, and others may.
+    const bool by_store = !absl::StrContains(answer.frozen_why, "waiting");
+    if (by_store && !frozen_) ++seen_["clock frozen"];
+    frozen_ = frozen_ || by_store;
+    return;
+  }
+  if (frozen_) ClockSettled();
+  mark_ = std::max(mark_, answer.now);
+}
+
+void Referee::NotFrozen(absl::string_view what) {
+  const absl::Time raw = now_();
+  const bool judged =
+      mark_ == absl::InfinitePast() || (raw >= mark_ - kStepBack && raw <= mark_ + kStepForward);
+  if (frozen_ || !judged) Broken("I8", absl::StrCat(what, " though the clock had stepped"));
+}
+
 void Referee::ClockSettled() {
   ++seen_["clock settled"];
+  frozen_ = false;
+  mark_ = now_();
   for (auto& [key, row] : rows_) {
+    row.wait = std::min(row.wait, mark_ + absl::Minutes(5));
     if (row.state != State::kRunning) continue;
     row.state = State::kPlanned;
     row.fence = 0;

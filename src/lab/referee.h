@@ -4,6 +4,7 @@
 #ifndef MATINS_LAB_REFEREE_H_
 #define MATINS_LAB_REFEREE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -44,6 +45,8 @@ class Referee {
   // A new version of the job is in force from now: what the old one planned beyond this instant,
   // and was never claimed, is withdrawn.
   void Changed(const Job& job);
+  // What a tick found out about the clock.
+  void Ticked(const TickAnswer& answer);
   // The store burnt the fences of all live rows and set its mark anew.
   void ClockSettled();
 
@@ -69,6 +72,10 @@ class Referee {
     int commits = 0;
   };
 
+  // The store's clock never goes back behind what a tick has seen.
+  absl::Time Now() const { return std::max(now_(), mark_); }
+  void NotFrozen(absl::string_view what);
+  void Spanned(const std::string& job, const SkipSpan& span);
   Row& At(const PeriodKey& key) { return rows_[key]; }
   void Burnt(const Ticket& ticket);
   void Owner(absl::string_view verb, const Ticket& ticket, absl::string_view lease_promise);
@@ -78,6 +85,8 @@ class Referee {
   void CheckCap(const PeriodKey& key, const Row& row, const Job& job);
 
   const std::function<absl::Time()> now_;
+  absl::Time mark_ = absl::InfinitePast();
+  bool frozen_ = false;  // by a tick
   std::map<std::string, Job> jobs_;
   std::map<PeriodKey, Row> rows_;
   std::map<std::string, int64_t> last_fence_;

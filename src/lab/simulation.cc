@@ -27,7 +27,8 @@ Simulation::Simulation(const SimulationOptions& options)
       random_(options.seed),
       fate_random_(options.seed ^ 0x5eed),
       start_(absl::FromUnixSeconds(kStart)),
-      referee_([this] { return start_ + elapsed_; }) {
+      clock_steps_(options.seed % 4 == 3),
+      referee_([this] { return StoreNow(); }) {
   network_.fate = [this](absl::string_view verb) { return FateOf(verb); };
   network_.late = [this](std::function<void()> call) {
     In(absl::Milliseconds(random_.Below(9'000)), std::move(call));
@@ -42,7 +43,7 @@ Simulation::~Simulation() {
 
 absl::Status Simulation::Open(const SimDatabaseMaker& maker) {
   trouble_ = false;
-  ASSIGN_OR_RETURN(database_, maker([this] { return start_ + elapsed_; }));
+  ASSIGN_OR_RETURN(database_, maker([this] { return StoreNow(); }));
   RETURN_IF_ERROR(database_->database().Migrate());
   ASSIGN_OR_RETURN(acts_, database_->database().OpenActs());
   RETURN_IF_ERROR(acts_->SetJournal(true));
@@ -67,12 +68,13 @@ absl::Status Simulation::Open(const SimDatabaseMaker& maker) {
     parts.options.sweep = absl::Seconds(1);
     parts.options.tick = absl::Seconds(2);
     parts.options.put_off = absl::Seconds(2);
+    parts.options.clock_settle = absl::Seconds(20);
     // Nodes' wall clocks are wrong by years, and nothing may care (I23).
     const absl::Duration skew = absl::Hours(24) * (static_cast<int>(random_.Below(7000)) - 3500);
     nodes_.push_back(std::make_unique<SimNode>(
         std::move(parts), start_ + skew, ledger_,
         [this](const RunRequest& request) { return MakeFate(request, trouble_, fate_random_); },
-        [this] { return start_ + elapsed_; }));
+        [this] { return StoreNow(); }));
     RETURN_IF_ERROR(nodes_.back()->Boot(random_.Next(), MakeLabels(i == 0, random_)));
   }
   trouble_ = true;

@@ -44,6 +44,8 @@ class Simulation final : public History, public EngineEvents {
   void Advance(absl::Duration d);
   absl::Duration NextAt();
   absl::Duration elapsed() const { return elapsed_; }
+  // What the store's clock reads.
+  absl::Time StoreNow() const { return start_ + elapsed_ + stepped_; }
 
   // Faults.
   absl::Status AtFaultPoint(absl::string_view point);
@@ -60,6 +62,7 @@ class Simulation final : public History, public EngineEvents {
   void SuspendSomeJob();
   void ChangeSomeJob();
   void CancelSomeRun();
+  void StepTheClock();
   void Crash(SimNode& node, bool power);
   void Boot(SimNode& node);
   void GiveBack(const SimHost::Orphan& orphan);
@@ -78,6 +81,9 @@ class Simulation final : public History, public EngineEvents {
   SeededRandom fate_random_;
   const absl::Time start_;
   absl::Duration elapsed_;  // since start_
+  absl::Duration stepped_;  // by how much somebody has set the store's clock
+  const bool clock_steps_;  // whether anybody does, in this seed
+  bool jumped_ = false;     // forward; once is enough
   bool trouble_ = true;
   int depth_ = 0;
   SimNode* stepping_ = nullptr;

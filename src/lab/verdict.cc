@@ -56,7 +56,7 @@ void Simulation::ReleaseHeld() {
 
 std::vector<std::string> Simulation::Unsettled() {
   std::vector<std::string> open;
-  const absl::Time until = start_ + elapsed_ - kJustDue;
+  const absl::Time until = StoreNow() - kJustDue;
   for (const SimJob& job : jobs_) {
     RowFilter filter;
     filter.job = job.job.name;
@@ -120,7 +120,8 @@ SimulationReport Simulation::Report() {
   report.testimony = std::move(testimony_);
   report.effects = EffectLines();
   report.jobs = JobLines();
-  report.world = absl::StrCat("{\"cut\":", SecondsOf(start_ + elapsed_), ",\"deleted\":[",
+  report.world = absl::StrCat("{\"cut\":", SecondsOf(StoreNow()),
+                              ",\"stepped\":", clock_steps_ ? "true" : "false", ",\"deleted\":[",
                               absl::StrJoin(deleted_, ","), "],\"foreign\":[",
                               absl::StrJoin(foreign_dated_, ","), "]}\n");
   return report;

@@ -55,6 +55,9 @@ def main(arguments):
     stats, wrong = Counter(), 0
     seeds = sorted(int(path.name.split('-')[1].split('.')[0]) for path in folder.glob('seed-*.db'))
     for seed in seeds:
+        if json.loads((folder / f'seed-{seed}.world.json').read_text())['stepped']:
+            stats['not judged: the clock stepped'] += 1
+            continue
         verdict = judge(folder, seed)
         stats.update(verdict['stats'])
         if verdict['valid']:
