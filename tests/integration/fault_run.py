@@ -257,10 +257,10 @@ class Nemesis:
 
 
 class Proxy:
-    """tests/support's fault_proxy before PostgreSQL."""
+    """tests/support's fault_proxy before PostgreSQL or, with `wire`, before MariaDB."""
 
-    def __init__(self, case, server_port):
-        self.process = subprocess.Popen([os.environ['MATINS_FAULT_PROXY'], str(server_port)], text=True, bufsize=1,
+    def __init__(self, case, server_port, *wire):
+        self.process = subprocess.Popen([os.environ['MATINS_FAULT_PROXY'], str(server_port), *wire], text=True, bufsize=1,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         case.addCleanup(self.end)
         self.port = int(self.process.stdout.readline().split()[1])

@@ -13,7 +13,7 @@ import unittest
 from collections import Counter
 
 import fault_run
-from support import StoreCase, eventually, postgres_port
+from support import StoreCase, eventually, mariadb_port, postgres_port
 
 
 class Faults(StoreCase):
@@ -158,6 +158,46 @@ class Postgresql(Faults):
     def judge(self):
         evidence = super().judge()
         print(f'  swallowed {self.hits()}, of ends {evidence.seen["commit info"] + evidence.seen["fail info"]}', flush=True)
+
+    def enough(self):
+        return super().enough() and self.hits() > 0
+
+    def test_busy(self):
+        self.storm('busy', nodes=4, seconds=40)
+
+    def test_lonely(self):
+        self.storm('lonely', nodes=1, seconds=35)
+
+
+class Mariadb(Faults):
+    """A database a run, so that only its own connections are killed. Half of the nodes of `busy` speak through a proxy that
+    loses answers."""
+    kind = 'mariadb'
+    MUST = *Faults.MUST, 'kill_connection', 'drop_reply'
+    CALLS = ('"op":"commit"', "r.op = 'claim'", "r.op = 'hb'", '"op":"reclaim"', "r.op = 'dispatch'")
+
+    def places(self, nodes):
+        self.proxy = fault_run.Proxy(self, mariadb_port(), 'mariadb')
+        ports = self.proxy.port, mariadb_port()
+        return [fault_run.Member(self, number, self.store.replace(f':{mariadb_port()}/', f':{ports[number % 2]}/'))
+                for number in range(nodes)]
+
+    def cuts(self):
+        return ('kill_connection', self.kill_connection), ('drop_reply', self.drop_reply), ('blackhole', self.blackhole), \
+            ('reset', lambda: self.proxy.ask('reset'))
+
+    def kill_connection(self):
+        ids = [row[0] for row in self.sql('select id from information_schema.processlist where db = database() and '
+                                          'id <> connection_id() order by id')]
+        if not ids:
+            return 0
+        chosen = self.nemesis.rng.choice(ids)
+        # Between the two it may have gone by itself.
+        subprocess.run(['mariadb', '--no-defaults', '-h', '127.0.0.1', '-P', str(mariadb_port()), '-u', 'root', '-e',
+                        f'kill {chosen}'], stderr=subprocess.DEVNULL, timeout=60, check=False)
+        return chosen
+
+    drop_reply, blackhole, calm, hits = Postgresql.drop_reply, Postgresql.blackhole, Postgresql.calm, Postgresql.hits
 
     def enough(self):
         return super().enough() and self.hits() > 0

@@ -1,6 +1,6 @@
 """What the tests of whole commands share: a store of their own, `matins` on it, and nodes.
 
-MATINS_BINARY names the program; MATINS_TEST_POSTGRES the file with the port of ctest's PostgreSQL.
+MATINS_BINARY names the program; MATINS_TEST_POSTGRES and MATINS_TEST_MARIADB the files with the ports of ctest's servers.
 """
 import concurrent.futures
 import json
@@ -17,12 +17,20 @@ MATINS = os.environ['MATINS_BINARY']
 PATIENCE = 60  # seconds that anything may take on a busy machine before a test gives up
 
 
-def postgres_port():
-    path = os.environ.get('MATINS_TEST_POSTGRES')
+def server_port(variable):
+    path = os.environ.get(variable)
     if not path:
-        raise RuntimeError('MATINS_TEST_POSTGRES is not set: run by ctest')
+        raise RuntimeError(f'{variable} is not set: run by ctest')
     with open(path) as f:
         return int(f.read().split()[0])
+
+
+def postgres_port():
+    return server_port('MATINS_TEST_POSTGRES')
+
+
+def mariadb_port():
+    return server_port('MATINS_TEST_MARIADB')
 
 
 def eventually(what, probe):
@@ -84,6 +92,8 @@ class StoreCase(unittest.TestCase):
     def fresh_store(self):
         if self.kind == 'sqlite':
             return f'sqlite:{self.folder}/{secrets.token_hex(4)}.db'
+        if self.kind == 'mariadb':
+            return f'mariadb://root@127.0.0.1:{mariadb_port()}/t_{secrets.token_hex(6)}'
         return f'postgresql://postgres@127.0.0.1:{postgres_port()}/postgres?schema=t_{secrets.token_hex(6)}'
 
     def env(self):
@@ -122,6 +132,12 @@ class StoreCase(unittest.TestCase):
         if self.kind == 'sqlite':
             command = ['sqlite3', '-separator', '|', self.store[len('sqlite:'):], '.timeout 5000', statement]
             done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        elif self.kind == 'mariadb':
+            database = self.store.rsplit('/', 1)[1]
+            done = subprocess.run(['mariadb', '--no-defaults', '-NB', '-h', '127.0.0.1', '-P', str(mariadb_port()), '-u', 'root',
+                                   database, '-e', statement], capture_output=True, text=True, timeout=PATIENCE)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [line.split('\t') for line in done.stdout.splitlines()]
         else:
             url, schema = self.store.split('?schema=')
             done = subprocess.run(['psql', '-AtX', '-v', 'ON_ERROR_STOP=1', url, '-c', f'set search_path = {schema}', '-c', statement],

@@ -1,4 +1,4 @@
-// fault_proxy SERVER_PORT [LISTEN_PORT]: the proxy of fault_proxy.h as a program. Prints
+// fault_proxy SERVER_PORT [LISTEN_PORT | mariadb]: the proxy of fault_proxy.h as a program. Prints
 // "listening PORT", then takes one command a line on stdin (pass, drop_reply PATTERN, drop_request
 // PATTERN, hold PATTERN, release, blackhole, reset, refuse, hits, await N) and answers "ok" or the
 // number of hits. Ends with its stdin.
@@ -37,8 +37,8 @@ std::string Do(FaultProxy& proxy, const std::string& line) {
   return SetFault(proxy, verb, rest) ? "ok" : "no such command: " + line;
 }
 
-int Run(int server_port, int listen_port) {
-  auto proxy = FaultProxy::Start(server_port, listen_port);
+int Run(int server_port, int listen_port, FaultProxy::Wire wire) {
+  auto proxy = FaultProxy::Start(server_port, listen_port, wire);
   if (!proxy.ok()) {
     std::cerr << proxy.status() << "\n";
     return 1;
@@ -56,11 +56,14 @@ int Run(int server_port, int listen_port) {
 int main(int argc, char** argv) {
   int server_port = 0;
   int listen_port = 0;
+  const bool mariadb = argc == 3 && std::string(argv[2]) == "mariadb";
   const bool good = (argc == 2 || argc == 3) && absl::SimpleAtoi(argv[1], &server_port) &&
-                    (argc == 2 || absl::SimpleAtoi(argv[2], &listen_port));
+                    (argc == 2 || mariadb || absl::SimpleAtoi(argv[2], &listen_port));
   if (!good) {
-    std::cerr << "usage: fault_proxy SERVER_PORT [LISTEN_PORT]\n";
+    std::cerr << "usage: fault_proxy SERVER_PORT [LISTEN_PORT | mariadb]\n";
     return 2;
   }
-  return matins::testing::Run(server_port, listen_port);
+  using Wire = matins::testing::FaultProxy::Wire;
+  return matins::testing::Run(server_port, listen_port,
+                              mariadb ? Wire::kMariadb : Wire::kPostgresql);
 }

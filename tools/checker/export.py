@@ -3,7 +3,7 @@
 
     python3 export.py STORE [options] > history.jsonl
 
-    STORE               sqlite:PATH or postgresql://...?schema=NAME, with `journal: full`
+    STORE               sqlite:PATH, postgresql://...?schema=NAME or mariadb://..., with `journal: full`
     --history FILE      what a node saw (witness W1); may be given more than once
     --effects FILE      what the business table holds at the end, one {"job","period","step","db"} a line; `period` is
                         the period's key
@@ -19,6 +19,7 @@ only periods that the enumeration does not know are taken at the store's word.
 """
 import argparse
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -73,12 +74,37 @@ class PostgresStore:
         return float(self.ask('select extract(epoch from clock_timestamp())'))
 
 
+class MariadbStore:
+    """Through Debian's client, mariadb."""
+
+    def __init__(self, url):
+        parts = urlsplit(url)
+        self.command = ['mariadb', '--no-defaults', '-NBr', '-h', parts.hostname, '-P', str(parts.port or 3306),
+                        '-u', parts.username or 'root', parts.path.lstrip('/') or 'matins', '-e']
+        self.password = {'MYSQL_PWD': parts.password} if parts.password else {}
+
+    def ask(self, sql):
+        done = subprocess.run([*self.command, sql], text=True, check=True, stdout=subprocess.PIPE,
+                              env={**os.environ, **self.password})
+        return done.stdout
+
+    def rows(self, table, columns, times=(), order=''):
+        picked = ', '.join(f"'{c}', " + (f"timestampdiff(microsecond, timestamp'1970-01-01 00:00:00', `{c}`)" if c in times
+                                         else f'`{c}`') for c in columns)
+        return [json.loads(line) for line in self.ask(f'select json_object({picked}) from {table} {order}').splitlines()]
+
+    def now(self):
+        return float(self.ask('select unix_timestamp(now(6))'))
+
+
 def open_store(url):
     if url.startswith('sqlite:'):
         return SqliteStore(url[len('sqlite:'):].split('?')[0])
     if url.startswith(('postgresql://', 'postgres://')):
         return PostgresStore(url)
-    sys.exit(f'export: {url!r} is no store; write sqlite:PATH or postgresql://...?schema=NAME')
+    if url.startswith('mariadb://'):
+        return MariadbStore(url)
+    sys.exit(f'export: {url!r} is no store; write sqlite:PATH, postgresql://...?schema=NAME or mariadb://...')
 
 
 def at(micros):
