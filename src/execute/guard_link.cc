@@ -100,7 +100,7 @@ absl::StatusOr<pid_t> SpawnGuard(const std::string& path, const std::string& lab
   sigemptyset(&signals);
   posix_spawnattr_setsigmask(&attributes, &signals);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
-  std::string name = absl::StrCat("matins-guard ", label);
+  std::string name = absl::StrCat(kGuardName, " ", label);
   std::replace(name.begin(), name.end(), '\0', ' ');
   char* argv[] = {name.data(), nullptr};
   char* envp[] = {nullptr};
@@ -172,7 +172,7 @@ void GuardLink::SendPlan(const GuardPlan& plan, Deadline lease, Deadline time_ou
   if (plan.become) {
     for (uint32_t group : plan.become->groups) payload += Bytes(group);
   }
-  payload += String(plan.return_program) + String(plan.return_message);
+  payload += String(plan.return_program) + String(plan.return_message) + String(plan.record);
   Queue('C', payload);
 }
 

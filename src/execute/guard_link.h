@@ -18,6 +18,9 @@
 
 namespace matins {
 
+// What every guard's command line begins with, for ps, and for DeadNodes.
+inline constexpr char kGuardName[] = "matins-guard";
+
 // All that a guard has to know, worked out.
 struct GuardPlan {
   std::string dir;
@@ -28,6 +31,7 @@ struct GuardPlan {
   OutputLimits output;
   std::string return_program;
   std::string return_message;
+  std::string record;  // the file that the guard holds locked while it lives
 };
 
 struct GuardFailure {
@@ -42,7 +46,7 @@ using GuardMessage = std::variant<RunStarted, RunOutput, RunEnded, GuardFailure,
 // of the node.
 class GuardLink {
  public:
-  // Starts a guard that waits for its plan. Its name, for ps, is `label`.
+  // Starts a guard that waits for its plan. Its name, for ps, ends with `label`.
   static absl::StatusOr<std::unique_ptr<GuardLink>> Spawn(const GuardImage& image,
                                                           const std::string& label);
   ~GuardLink();

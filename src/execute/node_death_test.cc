@@ -175,7 +175,41 @@ TEST(NodeDeath, LeavesAFolderThatTheNextNodeRemoves) {
   };
   EXPECT_EQ(count(), 1);
   WatchedRunner next({.folder = folder.path()});
-  EXPECT_EQ(count(), 1) << "the next node's own, and only that";
+  // The next node's own, and, as long as its guard is at work, the dead one's.
+  EXPECT_TRUE(AwaitThat([&] { return count() == 1; }));
+}
+
+// A child that does not say in its environment whose it is: only its guard can find it.
+constexpr char kHidden[] = "env -i sleep 600 & echo $!\necho $$\nwait\n";
+
+TEST(NodeDeath, WithAStoppedGuardEndsTheTreeWhenAnotherNodeIsThere) {
+  TempFolder folder;
+  const std::string give_back = folder.Script("matins", "#!/bin/sh\necho > \"$0.done\"\n");
+  Node node(folder, "3600", give_back, kHidden);
+  const std::vector<pid_t> pids = node.Numbers(2);
+  const pid_t guard = ParentOf(pids.back());
+  ASSERT_GT(guard, 1);
+  kill(guard, SIGSTOP);
+  ASSERT_TRUE(AwaitState(guard, 'T'));
+  node.Signal(SIGKILL);
+  node.Wait();
+  for (pid_t pid : pids) ASSERT_TRUE(IsRunning(pid));
+  WatchedRunner next({.folder = folder.path()});
+  for (pid_t pid : pids) EXPECT_TRUE(AwaitGone(pid));
+  AwaitLine(give_back + ".done");
+  EXPECT_TRUE(AwaitGone(guard));
+}
+
+TEST(NodeDeath, WithAGuardThatIsStoppedLaterIsSeenByANodeThatWasThere) {
+  TempFolder folder;
+  Node node(folder, "3600", "", kHidden);
+  const std::vector<pid_t> pids = node.Numbers(2);
+  WatchedRunner other({.folder = folder.path()});
+  kill(ParentOf(pids.back()), SIGSTOP);
+  ASSERT_TRUE(AwaitState(ParentOf(pids.back()), 'T'));
+  node.Signal(SIGKILL);
+  node.Wait();
+  for (pid_t pid : pids) EXPECT_TRUE(AwaitGone(pid));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/status.h"
+#include "execute/dead_nodes.h"
 #include "execute/event_loop.h"
 #include "execute/event_queue.h"
 #include "execute/guard/wire.h"
@@ -33,8 +34,6 @@ namespace {
 
 // How much later than the guard's deadline the node looks whether the guard is at work.
 constexpr absl::Duration kGuardSlack = absl::Milliseconds(500);
-// How often a node looks whether one beside it has died.
-constexpr absl::Duration kSweepEvery = absl::Seconds(5);
 
 // What the starting thread hands to the listening one.
 struct Prepared {
@@ -96,12 +95,14 @@ absl::Status ErrorOf(const GuardFailure& failure, const std::string& user) {
 
 class ProcessRunner final : public Runner {
  public:
-  ProcessRunner(ProcessRunnerOptions options, std::unique_ptr<NodeFolder> folder,
-                std::unique_ptr<GuardImage> image, std::unique_ptr<EventLoop> loop)
+  ProcessRunner(ProcessRunnerOptions options, DeadNodes dead_nodes,
+                std::unique_ptr<NodeFolder> folder, std::unique_ptr<GuardImage> image,
+                std::unique_ptr<EventLoop> loop)
       : lookup_(std::move(options.lookup)),
         folder_(std::move(folder)),
         image_(std::move(image)),
         loop_(std::move(loop)),
+        dead_nodes_(std::move(dead_nodes)),
         starter_([this] { StartLoop(); }),
         listener_([this] { ListenLoop(); }) {}
 
@@ -207,7 +208,7 @@ class ProcessRunner final : public Runner {
         commands.swap(commands_);
       }
       for (auto& command : commands) command();
-      loop_->RunOnce(std::min(WatchGuards(), WatchNeighbours()));
+      loop_->RunOnce(std::min(WatchGuards(), LookAtDeadNodes()));
     }
   }
 
@@ -351,15 +352,11 @@ class ProcessRunner final : public Runner {
     return std::max(next, absl::ZeroDuration());
   }
 
-  // Nodes on this machine that were killed together with their guards left processes that only a
-  // node beside them can end. Returns how long until the next look is due.
-  absl::Duration WatchNeighbours() {
+  // Returns how long until the next look is due.
+  absl::Duration LookAtDeadNodes() {
     const absl::Duration now = SystemClock().BootNow();
-    if (now >= next_sweep_) {
-      folder_->SweepDeadNodes();
-      next_sweep_ = now + kSweepEvery;
-    }
-    return next_sweep_ - now;
+    if (next_look_ <= now) next_look_ = now + dead_nodes_.Look(now);
+    return next_look_ - now;
   }
 
   // After the threads have gone. The guards see the end of their sockets and do the rest; they are
@@ -390,9 +387,10 @@ class ProcessRunner final : public Runner {
   std::vector<std::function<void()>> commands_ ABSL_GUARDED_BY(mutex_);
 
   // The listening thread's alone.
+  DeadNodes dead_nodes_;
+  absl::Duration next_look_;  // the first one at once
   absl::flat_hash_map<int64_t, ProcessRun> runs_;
   absl::flat_hash_map<int64_t, std::string> users_;
-  absl::Duration next_sweep_ = SystemClock().BootNow() + kSweepEvery;
 
   std::thread starter_;
   std::thread listener_;
@@ -402,10 +400,13 @@ class ProcessRunner final : public Runner {
 
 absl::StatusOr<std::unique_ptr<Runner>> OpenProcessRunner(ProcessRunnerOptions options) {
   ASSIGN_OR_RETURN(std::unique_ptr<NodeFolder> folder, NodeFolder::Open(options.folder));
+  DeadNodes dead_nodes(folder->parent());
+  // Before this node can take a period of which a tree is still alive.
+  dead_nodes.Look(SystemClock().BootNow());
   ASSIGN_OR_RETURN(std::unique_ptr<GuardImage> image, GuardImage::Open(folder->path()));
   ASSIGN_OR_RETURN(std::unique_ptr<EventLoop> loop, EventLoop::Open());
-  return std::make_unique<ProcessRunner>(std::move(options), std::move(folder), std::move(image),
-                                         std::move(loop));
+  return std::make_unique<ProcessRunner>(std::move(options), std::move(dead_nodes),
+                                         std::move(folder), std::move(image), std::move(loop));
 }
 
 }  // namespace matins

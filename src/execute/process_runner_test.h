@@ -59,32 +59,47 @@ class TempFolder {
   std::string path_;
 };
 
-// Whether `pid` is there and not a zombie.
-inline bool IsRunning(pid_t pid) {
+// State and parent in /proc/PID/stat; none when `pid` is gone.
+inline std::vector<std::string> StateOf(pid_t pid) {
   const std::string stat = ReadWholeFile(absl::StrCat("/proc/", pid, "/stat"));
   const size_t end = stat.rfind(')');
-  return end != std::string::npos && stat.size() > end + 2 && stat[end + 2] != 'Z' &&
-         stat[end + 2] != 'X';
+  if (end == std::string::npos || stat.size() <= end + 2) return {};
+  return absl::StrSplit(stat.substr(end + 2), ' ');
 }
 
-// Returns when `pid` is gone (or fails after a minute, long past any time it needs; where a mutant
-// keeps it alive, MATINS_TEST_PATIENCE says how many seconds are enough).
+// Whether `pid` is there and not a zombie.
+inline bool IsRunning(pid_t pid) {
+  const std::vector<std::string> state = StateOf(pid);
+  return !state.empty() && state[0] != "Z" && state[0] != "X";
+}
+
 inline pid_t ParentOf(pid_t pid) {
-  const std::string stat = ReadWholeFile(absl::StrCat("/proc/", pid, "/stat"));
-  if (stat.empty()) return -1;
-  const std::vector<std::string> fields = absl::StrSplit(stat.substr(stat.rfind(')') + 2), ' ');
-  return atoi(fields[1].c_str());
+  const std::vector<std::string> state = StateOf(pid);
+  return state.size() < 2 ? -1 : atoi(state[1].c_str());
 }
 
-inline bool AwaitGone(pid_t pid) {
+// Returns when `is_so` (or fails after a minute, long past any time it needs; where a mutant
+// keeps it from being so, MATINS_TEST_PATIENCE says how many seconds are enough).
+inline bool AwaitThat(const std::function<bool()>& is_so) {
   const char* patience = getenv("MATINS_TEST_PATIENCE");
   const absl::Duration most = absl::Seconds(patience == nullptr ? 60 : atoi(patience));
   const absl::Duration until = SystemClock().BootNow() + most;
   while (SystemClock().BootNow() < until) {
-    if (!IsRunning(pid)) return true;
+    if (is_so()) return true;
     usleep(1000);
   }
   return false;
+}
+
+inline bool AwaitGone(pid_t pid) {
+  return AwaitThat([pid] { return !IsRunning(pid); });
+}
+
+inline bool AwaitState(pid_t pid, char state) {
+  return AwaitThat([=] {
+    const std::vector<std::string> now = StateOf(pid);
+    return !now.empty() && now[0] == std::string(1, state);
+  });
 }
 
 // Returns what `path` holds once it holds a whole line.

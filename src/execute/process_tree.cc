@@ -47,9 +47,9 @@ bool HasEntry(pid_t pid, absl::string_view entry) {
 
 }  // namespace
 
-void KillBelow(pid_t root) {
+void KillBelow(pid_t root, int root_fd) {
   absl::MutexLock lock(&WalkMutex());
-  tree_signal(root, SIGKILL);
+  tree_signal(root, root_fd, SIGKILL);
 }
 
 int KillByEnvironment(absl::string_view entry) {

@@ -10,8 +10,9 @@
 
 namespace matins {
 
-// SIGKILL to everything below `root`, a child of this process that it has not reaped.
-void KillBelow(pid_t root);
+// SIGKILL to everything below `root`: a child of this process that it has not reaped, or one that
+// the pidfd `root_fd` holds.
+void KillBelow(pid_t root, int root_fd = -1);
 
 // SIGKILL to every process with a variable in its environment that begins with `entry`
 // ("NAME=value"): what is left of runs whose guards were killed. Returns how many there were. A

@@ -8,13 +8,24 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "execute/user.h"
 
 namespace matins {
 
-// A node's folder, of mode 0711, with one of mode 0700 in it for each run, owned by the run's user.
-// It goes when the node does; one whose node was killed is swept by a node beside it, or by the
-// next one that opens its parent.
+inline constexpr absl::string_view kNodeFolderPrefix = "matins-node-";
+inline constexpr absl::string_view kGuardRecordSuffix = ".guard";
+
+// The descriptor that holds a node's folder, or -1 when somebody else does or it is none. Who gets
+// it knows that the node is dead.
+int LockNodeFolder(const std::string& folder);
+
+// The file that the guard of the run in `run_folder` makes and keeps locked (F_SETLK) until it has
+// ended its tree; the node's own user's alone.
+std::string GuardRecordOf(const std::string& run_folder);
+
+// A node's folder, of mode 0711, with one of mode 0700 in it for each run, owned by the run's user,
+// and the guards' records. It goes when the node does; one whose node was killed is DeadNodes'.
 class NodeFolder {
  public:
   // `parent`: absolute, at most 48 bytes (a socket's path has 107), created where it is missing,
@@ -24,13 +35,9 @@ class NodeFolder {
   ~NodeFolder();
 
   const std::string& path() const { return path_; }
-
-  // Removes the folders of nodes that are dead, and before that kills what is left of their runs:
-  // there is something where a guard was killed together with its node, and nobody else would ever
-  // end it (I19, I21). Any thread.
-  void SweepDeadNodes();
-
+  const std::string& parent() const { return parent_; }
   absl::StatusOr<std::string> MakeRun(int64_t run, const std::optional<UserAccount>& owner);
+  // With the record of its guard, which has to be gone.
   void RemoveRun(const std::string& path);
 
  private:

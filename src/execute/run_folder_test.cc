@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "execute/dead_nodes.h"
+
 namespace matins {
 namespace {
 
@@ -20,6 +22,7 @@ TEST(NodeFolder, NodesThatStartAtOneInstantDoNotTakeEachOthersFolders) {
   for (int node = 0; node < 8; ++node) {
     nodes.emplace_back([&] {
       for (int start = 0; start < 40; ++start) {
+        DeadNodes(parent).Look(absl::ZeroDuration());
         const auto folder = NodeFolder::Open(parent);
         failed += !folder.ok() || !(*folder)->MakeRun(start, std::nullopt).ok();
       }

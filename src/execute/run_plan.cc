@@ -104,6 +104,7 @@ absl::StatusOr<RunPlan> PlanRun(const RunRequest& request, NodeFolder& node_fold
   }
   ASSIGN_OR_RETURN(plan.guard.env,
                    BuildEnvironment(request, who.account, plan.socket->Address(), checkpoint_file));
+  plan.guard.record = GuardRecordOf(plan.folder);
   plan.guard.dir = !request.dir.empty()       ? request.dir
                    : who.account.home.empty() ? "/"
                                               : who.account.home;

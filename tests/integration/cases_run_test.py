@@ -65,6 +65,27 @@ def alive(pid):
 
 
 @for_each_store
+class StoppedGuard(Cases):
+
+    # What it started does not say whose it is: nobody but its guard can find it.
+    def test_whose_node_is_killed_ends_its_tree_at_the_next_node_and_the_period_is_run_again(self):
+        first = f'if [ ! -e {self.path("tree")} ]; then env -i sleep 600 & echo $! $$ > {self.path("new")}; ' \
+                f'mv {self.path("new")} {self.path("tree")}; wait; fi'
+        self.apply(jobs(job('j', first)))
+        node = self.node()
+        self.ok('run', 'j', '--date', day(1))
+        tree = [int(pid) for pid in eventually('the tree', lambda: self.lines('tree'))[0].split()]
+        with open(f'/proc/{tree[1]}/stat') as f:
+            guard = int(f.read().rsplit(')', 1)[1].split()[1])
+        os.kill(guard, signal.SIGSTOP)
+        node.kill()
+        self.assertTrue(all(alive(pid) for pid in tree))
+        self.node()
+        eventually('the tree to be dead', lambda: not any(alive(pid) for pid in [*tree, guard]))
+        eventually('the period to be run again', lambda: self.status_of('j', day(1)) == 'DONE')
+
+
+@for_each_store
 class Ends(Cases):
 
     def test_how_a_run_ends_is_told_by_code_and_signal_and_not_by_what_it_prints(self):

@@ -38,7 +38,7 @@ static const int64_t kSlowKill = 5000000000; /* ns of killing after which it is 
 
 static struct guard {
   struct child_plan plan;
-  char *return_program, *return_message;
+  char *return_program, *return_message, *record;
   size_t return_size;
   struct output output;
   int output_fd, failure_fd, child_fd, timer_fd, node_pidfd; /* -1: closed */
@@ -167,6 +167,16 @@ static void read_config(void) {
   at += config->n_groups * sizeof(uint32_t);
   g.return_program = next_string(&at, NULL);
   g.return_message = next_string(&at, &g.return_size);
+  g.record = next_string(&at, NULL);
+}
+
+/* By this lock, which the kernel takes from whoever ends or becomes another program, the next node
+ * knows a guard that is stopped and whose node is dead from a stranger of its number. */
+static void hold_record(void) {
+  if (g.record[0] != '/') return;
+  int fd = open(g.record, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  if (fd >= 0) fcntl(fd, F_SETLK, &lock);
 }
 
 /* ---- the run ---- */
@@ -293,8 +303,8 @@ static void apply_deadlines(int64_t now) {
   if (g.reason == GUARD_NONE) return;
   if (kill_at() <= now) g.kill_sent = 1;
   if (!g.term_sent && !g.kill_sent) {
-    tree_signal(getpid(), SIGTERM);
-    tree_signal(getpid(), SIGCONT); /* a stopped process sees SIGTERM only when it goes on */
+    tree_signal(getpid(), -1, SIGTERM);
+    tree_signal(getpid(), -1, SIGCONT); /* a stopped process sees SIGTERM only when it goes on */
   }
   g.term_sent = 1;
 }
@@ -303,7 +313,7 @@ static void kill_rest(int64_t now) {
   if (g.tree_dead || (g.main_alive && !g.kill_sent) || now < g.next_kill) return;
   if (g.kill_since == 0) g.kill_since = now;
   if (g.main_alive) kill(g.main_pid, SIGKILL); /* also where /proc cannot be read */
-  tree_signal(getpid(), SIGKILL);
+  tree_signal(getpid(), -1, SIGKILL);
   /* Quickly at first, against programs that fork faster than one walk sees. */
   g.next_kill = now + (now - g.kill_since < kSlowKill / 5 ? kMs : 200 * kMs);
 }
@@ -413,6 +423,7 @@ static void set_up(void) {
 int main(void) {
   set_up();
   read_config();
+  hold_record();
   /* The end of the socket tells of the node's death, unless somebody forked the node and so holds
    * its end too: the process itself is watched as well. */
   g.node_pidfd = (int)syscall(SYS_pidfd_open, g.plan.config.node_pid, 0);

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,13 +116,18 @@ static void scan_all(struct walk* walk, int root) {
   }
 }
 
+static int has_ended(int pidfd) {
+  struct pollfd fds = {pidfd, POLLIN, 0}; /* -1 is passed over */
+  return poll(&fds, 1, 0) != 0;
+}
+
 /* -1: refused, 0: gone, 1: signalled. */
-static int signal_one(struct found found, int root, int sig) {
+static int signal_one(struct found found, int root, int root_fd, int sig) {
   int fd = (int)syscall(SYS_pidfd_open, found.pid, 0);
   if (fd < 0 && errno == ESRCH) return 0;
   int parent = parent_of(found.pid);
   int rc = 0;
-  if (parent == found.parent || parent == root) {
+  if ((parent == found.parent || parent == root) && !has_ended(root_fd)) {
     /* The descriptor was opened before the parent was read: it is the process that was judged. */
     long sent = fd >= 0 ? syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0) : kill(found.pid, sig);
     rc = sent == 0 ? 1 : errno == EPERM ? -1 : 0;
@@ -130,7 +136,7 @@ static int signal_one(struct found found, int root, int sig) {
   return rc;
 }
 
-int tree_signal(int root, int sig) {
+int tree_signal(int root, int root_fd, int sig) {
   static struct walk walk; /* too big for a stack; the guard has one thread */
   walk.count = 0;
   if (have_children_files()) {
@@ -141,7 +147,7 @@ int tree_signal(int root, int sig) {
   }
   int signalled = 0, refused = 0;
   for (int i = 0; i < walk.count; i++) {
-    int rc = signal_one(walk.list[i], root, sig);
+    int rc = signal_one(walk.list[i], root, root_fd, sig);
     if (rc < 0) refused = 1;
     if (rc > 0) signalled++;
   }

@@ -4,7 +4,7 @@
  *
  * To the guard:
  *   C  config, first and once: struct guard_config, then the strings
- *      dir, n_argv words, n_env variables, n_groups of u32, return program, return message
+ *      dir, n_argv words, n_env variables, n_groups of u32, return program, return message, record
  *   D  struct guard_deadline: the lease moves
  *   S  struct guard_stop
  * From the guard:
