@@ -13,20 +13,29 @@ absl::Status Stale(const Ownership& owner, absl::string_view what) {
                                          " is no longer the newest; a later owner is at work"));
 }
 
-FenceDialect DialectOf(const Sql& sql) {
-  return sql.is_sqlite() ? FenceDialect::kSqlite : FenceDialect::kPostgresql;
-}
-
 }  // namespace
 
-absl::Status MakeFence(Sql& sql) { return sql.DoAll(FenceSql(DialectOf(sql)).tables); }
+absl::Status MakeFence(Sql& sql) { return sql.DoAll(FenceSql(sql.dialect()).tables); }
 
 absl::StatusOr<int64_t> RaiseFence(Sql& sql, const Ownership& owner) {
-  ASSIGN_OR_RETURN(const Answer raised,
-                   sql.Do(FenceSql(DialectOf(sql)).raise,
-                          {owner.job, owner.period, owner.generation, owner.fence}));
-  if (raised.rows.empty()) return Stale(owner, "raising the fence");
-  return raised.Number(0, 0);
+  const FenceStatements& fence = FenceSql(sql.dialect());
+  const std::vector<Param> params = {owner.job, owner.period, owner.generation, owner.fence};
+  RETURN_IF_ERROR(sql.Begin());
+  const auto raise = [&]() -> absl::StatusOr<Answer> {
+    ASSIGN_OR_RETURN(Answer raised, sql.Do(fence.raise, params));
+    if (!fence.raised.empty()) {
+      ASSIGN_OR_RETURN(raised, sql.Do(fence.raised, params));
+    }
+    RETURN_IF_ERROR(sql.Commit());
+    return raised;
+  };
+  const absl::StatusOr<Answer> raised = raise();
+  if (!raised.ok()) {
+    sql.Rollback();
+    return raised.status();
+  }
+  if (raised->rows.empty()) return Stale(owner, "raising the fence");
+  return raised->Number(0, 0);
 }
 
 absl::Status InFencedStep(Sql& sql, const Ownership& owner, int64_t step,
@@ -34,7 +43,7 @@ absl::Status InFencedStep(Sql& sql, const Ownership& owner, int64_t step,
   RETURN_IF_ERROR(sql.Begin());
   const auto fenced = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const Answer taken,
-                     sql.Do(FenceSql(DialectOf(sql)).step,
+                     sql.Do(FenceSql(sql.dialect()).step,
                             {step, owner.job, owner.period, owner.fence, step - 1}));
     if (taken.changed != 1) return Stale(owner, absl::StrCat("step ", step));
     RETURN_IF_ERROR(write());

@@ -14,7 +14,9 @@ int64_t Answer::Number(size_t row, size_t column) const {
   return number;
 }
 
-absl::Status Sql::Begin() { return Do(is_sqlite() ? "BEGIN IMMEDIATE" : "BEGIN").status(); }
+absl::Status Sql::Begin() {
+  return Do(dialect() == FenceDialect::kSqlite ? "BEGIN IMMEDIATE" : "BEGIN").status();
+}
 absl::Status Sql::Commit() { return Do("COMMIT").status(); }
 void Sql::Rollback() { Do("ROLLBACK").IgnoreError(); }
 
@@ -23,7 +25,9 @@ absl::StatusOr<std::unique_ptr<Sql>> OpenSql(const std::string& url) {
   if (absl::StartsWith(url, kSqlite)) return OpenSqlite(url.substr(kSqlite.size()));
   if (absl::StartsWith(url, "postgresql:") || absl::StartsWith(url, "postgres:"))
     return OpenPostgresql(url);
-  return BadInput("ledger", "is neither sqlite: nor postgresql:", "write it like sqlite:ledger.db");
+  if (absl::StartsWith(url, "mariadb:")) return OpenMariadb(url);
+  return BadInput("ledger",
+                  "is none of sqlite:, postgresql: and mariadb:", "write it like sqlite:ledger.db");
 }
 
 }  // namespace matins::demo

@@ -1,5 +1,6 @@
 // A small way to speak SQL to the demo's ledger, which is a database of the business and not the
-// scheduler's: SQLite or PostgreSQL. Statements are written once, for both; '?' marks a parameter.
+// scheduler's: SQLite, PostgreSQL or MariaDB. Statements are written once, for all; '?' marks a
+// parameter.
 #ifndef MATINS_DEMO_SQL_H_
 #define MATINS_DEMO_SQL_H_
 
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "store/fence_sql.h"
 
 namespace matins::demo {
 
@@ -45,15 +47,15 @@ class Sql {
                                     const std::vector<Param>& params = {}) = 0;
   // Several statements without parameters.
   virtual absl::Status DoAll(absl::string_view script) = 0;
-  virtual bool is_sqlite() const = 0;
+  virtual FenceDialect dialect() const = 0;
 
   absl::Status Begin();
   absl::Status Commit();
   void Rollback();
 };
 
-// `url` is "sqlite:FILE", or "postgresql://..." with "schema=NAME" in its query; file and schema
-// are made where missing.
+// `url` is "sqlite:FILE", "postgresql://..." with "schema=NAME" in its query, or "mariadb://...";
+// file, schema and database are made where missing.
 absl::StatusOr<std::unique_ptr<Sql>> OpenSql(const std::string& url);
 
 }  // namespace matins::demo

@@ -37,7 +37,7 @@ class PostgresqlSql final : public Sql {
   explicit PostgresqlSql(PGconn* connection) : connection_(connection) {}
   ~PostgresqlSql() override { PQfinish(connection_); }
 
-  bool is_sqlite() const override { return false; }
+  FenceDialect dialect() const override { return FenceDialect::kPostgresql; }
 
   absl::Status DoAll(absl::string_view script) override {
     const Result result{PQexec(connection_, std::string(script).c_str())};

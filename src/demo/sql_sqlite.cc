@@ -21,7 +21,7 @@ class SqliteSql final : public Sql {
     sqlite3_close_v2(db_);
   }
 
-  bool is_sqlite() const override { return true; }
+  FenceDialect dialect() const override { return FenceDialect::kSqlite; }
 
   absl::Status DoAll(absl::string_view script) override {
     const int code = sqlite3_exec(db_, std::string(script).c_str(), nullptr, nullptr, nullptr);

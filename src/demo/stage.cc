@@ -46,11 +46,26 @@ absl::StatusOr<std::string> MakeFolder(const std::string& wanted) {
   return path;
 }
 
-// The ledger lies beside the scheduler's store: in its own file, or in a schema of its own.
+// In MariaDB each is a database of its own: "mariadb://host/matins?..." with `_suffix` behind its
+// name.
+std::string WithSuffix(const std::string& url, absl::string_view suffix) {
+  const size_t end = std::min(url.find('?'), url.size());
+  const size_t path = url.find('/', url.find("//") + 2);
+  const bool named = path != std::string::npos && path + 1 < end;
+  return absl::StrCat(url.substr(0, end),
+                      named        ? ""
+                      : path < end ? "matins"
+                                   : "/matins",
+                      suffix, url.substr(end));
+}
+
+// The ledger lies beside the scheduler's store: in its own file, schema or database.
 std::string LedgerUrl(const std::string& store_url, const std::string& folder,
                       const std::string& name) {
   if (absl::StartsWith(store_url, "sqlite:"))
     return absl::StrCat("sqlite:", folder, "/", name, "-ledger.db");
+  if (absl::StartsWith(store_url, "mariadb:"))
+    return WithSuffix(store_url, absl::StrCat("_", name, "_ledger"));
   const size_t at = store_url.find("schema=");
   if (at == std::string::npos) {
     return absl::StrCat(store_url, absl::StrContains(store_url, '?') ? "&" : "?", "schema=matins_",
@@ -65,6 +80,7 @@ std::string StoreUrl(const std::string& wanted, const std::string& folder,
                      const std::string& name) {
   if (wanted.empty()) return absl::StrCat("sqlite:", folder, "/", name, ".db");
   if (name == "demo" || absl::StartsWith(wanted, "sqlite:")) return wanted;
+  if (absl::StartsWith(wanted, "mariadb:")) return WithSuffix(wanted, absl::StrCat("_", name));
   const size_t at = wanted.find("schema=");
   if (at == std::string::npos)
     return absl::StrCat(wanted, absl::StrContains(wanted, '?') ? "&" : "?", "schema=matins_", name);

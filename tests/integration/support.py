@@ -153,10 +153,11 @@ class StoreCase(unittest.TestCase):
         return row and row['status']
 
 
-def for_each_store(case):
-    """Two classes of one: the same tests on SQLite and on PostgreSQL. The class itself is no test."""
+def for_each_store(case, kinds=('sqlite', 'postgresql')):
+    """A class of one for each kind: the same tests on SQLite, on PostgreSQL and where it is named on MariaDB. The class itself
+    is no test."""
     module = sys.modules[case.__module__]
-    for kind in ('sqlite', 'postgresql'):
+    for kind in kinds:
         name = f'{case.__name__}_{kind}'
         made = type(name, (case,), {'kind': kind, '__module__': case.__module__})
         setattr(module, name, made)
