@@ -48,6 +48,12 @@ int64_t NextEpoch(int64_t stored, absl::Time now) {
   return std::max(stored + 1, (now - absl::UnixEpoch()) / absl::Minutes(10));
 }
 
+int64_t FirstNumber(absl::Time now) {
+  constexpr int64_t k2026 = 1'767'225'600'000;
+  // Half of the numbers are left to be given, whatever the clock says.
+  return std::clamp<int64_t>(absl::ToUnixMillis(now) - k2026, 0, int64_t{1} << (kEpochShift - 1));
+}
+
 std::string ResultText(absl::string_view run_word, absl::string_view reason) {
   return reason.empty() ? std::string(run_word) : absl::StrCat(run_word, "(", reason, ")");
 }

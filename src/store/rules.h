@@ -58,6 +58,11 @@ bool IsLoss(const Outcome& outcome);
 // 23 bits hold it until 2129.
 int64_t NextEpoch(int64_t stored, absl::Time now);
 
+// The number that the fences of an epoch raised at `now` are above: the milliseconds since 2026.
+// Two restores of one copy within the same ten minutes get the same epoch; this keeps their fences
+// apart as long as fewer than a thousand are given in each second between them.
+int64_t FirstNumber(absl::Time now);
+
 // What a job's newest attempt came to, for people: "DONE", "FAILED(exit)".
 std::string ResultText(absl::string_view run_word, absl::string_view reason);
 

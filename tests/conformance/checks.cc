@@ -7,6 +7,7 @@
 #include "absl/synchronization/notification.h"
 #include "base/status.h"
 #include "conformance/kit.h"
+#include "store/rules.h"
 
 namespace matins::conformance {
 namespace {
@@ -237,6 +238,8 @@ absl::Status FencesRise(World& world) {
   world.SetClock(DueOf(1));
   ASSIGN_OR_RETURN(const Claim next, Claimed(*s.store, KeyOf("a", 1)));
   VERIFY(next.fence >> 40 == epoch, "the epoch is not in the fence's high bits");
+  VERIFY(next.fence - (epoch << 40) > FirstNumber(At(second)),
+         "two restores of one copy within ten minutes give fences twice");
   return absl::OkStatus();
 }
 

@@ -363,6 +363,10 @@ absl::StatusOr<int64_t> MariadbActs::BumpEpoch(const Act& act) {
         epoch = NextEpoch(rows[0].Int(0, 0), clock.now);
         return std::vector<Statement>{
             Sql("UPDATE matins_meta SET value = ? WHERE name = 'epoch'", {absl::StrCat(epoch)}),
+            // Moves the numbers' counter up, never down.
+            Sql("INSERT IGNORE INTO matins_fence_numbers (id) VALUES (?)",
+                {FirstNumber(clock.now)}),
+            Sql("DELETE FROM matins_fence_numbers WHERE id = ?", {FirstNumber(clock.now)}),
             EventOf("epoch", "", "", act, clock.now, absl::StrCat("{\"epoch\":", epoch, "}"))};
       }));
   return epoch;

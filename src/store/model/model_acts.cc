@@ -244,6 +244,7 @@ class ModelActs final : public ActStore {
   absl::StatusOr<int64_t> BumpEpoch(const Act& act) override {
     absl::MutexLock lock(&s_.mutex);
     s_.AddEvent({.kind = "epoch", .who = act.who, .why = act.why});
+    s_.fences = std::max(s_.fences, FirstNumber(s_.Now()));
     return s_.epoch = NextEpoch(s_.epoch, s_.Now());
   }
 

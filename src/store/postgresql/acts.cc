@@ -435,9 +435,15 @@ absl::StatusOr<int64_t> PostgresActs::BumpEpoch(const Act& act) {
       {session_.Of("select value::bigint, @NOW from @.matins_meta where key = 'epoch' for update")},
       [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
         epoch = NextEpoch(rows[0].Int(0, 0), rows[0].Time(0, 1));
+        const int64_t number = FirstNumber(rows[0].Time(0, 1));
         return std::vector<Statement>{
             session_.Of("update @.matins_meta set value = $1 where key = 'epoch'",
                         {absl::StrCat(epoch)}),
+            // Never down: sequences know no transaction, and others may be taking numbers. A
+            // thousand short of it nobody passes it meanwhile.
+            session_.Of("select setval('@.matins_fence', $1::bigint) from @.matins_fence "
+                        "where last_value < $1::bigint - 1000",
+                        {absl::StrCat(number)}),
             EventOf(session_, "epoch", "", "", act, absl::StrCat("{\"epoch\":", epoch, "}"))};
       }));
   return epoch;

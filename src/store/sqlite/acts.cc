@@ -367,7 +367,7 @@ absl::Status SqliteActs::AcceptClock(const Act& act) {
 absl::StatusOr<int64_t> SqliteActs::BumpEpoch(const Act& act) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "bump_epoch"));
   const int64_t epoch = NextEpoch(transaction.epoch(), transaction.now());
-  db_->Sql("UPDATE matins_meta SET value = ? WHERE key = 'epoch'", epoch).Run();
+  RaiseEpoch(*db_, epoch, transaction.now());
   WriteEvent(*db_, transaction.now(),
              {.kind = "epoch",
               .who = act.who,

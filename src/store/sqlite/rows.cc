@@ -258,6 +258,12 @@ void Wake(Connection& db, const PeriodRow& row, const std::string& lock_key, boo
       .Run();
 }
 
+void RaiseEpoch(Connection& db, int64_t epoch, absl::Time now) {
+  db.Sql("UPDATE matins_meta SET value = ? WHERE key = 'epoch'", epoch).Run();
+  db.Sql("UPDATE matins_meta SET value = max(value, ?) WHERE key = 'fence_next'", FirstNumber(now))
+      .Run();
+}
+
 void WriteEvent(Connection& db, absl::Time now, const Event& event) {
   db.Sql(
         "INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) "

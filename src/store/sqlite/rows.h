@@ -94,6 +94,9 @@ struct Event {
 };
 void WriteEvent(Connection& db, absl::Time now, const Event& event);
 
+// Writes the raised epoch, and moves the fences' numbers up with it (rules.h).
+void RaiseEpoch(Connection& db, int64_t epoch, absl::Time now);
+
 // finished_at's form in SQLite: "2026-10-30 01:02:03.000000", UTC. What other programs wrote is
 // read with or without fraction, blank or T, and zone; InfinitePast where it is none of these.
 std::string FinishedText(absl::Time t);

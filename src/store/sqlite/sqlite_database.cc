@@ -59,7 +59,7 @@ absl::Status RefuseWhileAlive(Connection& db, absl::Time now) {
 absl::Status AfterRestore(Connection& db, int64_t epoch_before) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db, "restore"));
   const int64_t epoch = NextEpoch(std::max(epoch_before, transaction.epoch()), transaction.now());
-  db.Sql("UPDATE matins_meta SET value = ? WHERE key = 'epoch'", epoch).Run();
+  RaiseEpoch(db, epoch, transaction.now());
   db.Sql("UPDATE job_node SET left = 1").Run();
   WriteEvent(
       db, transaction.now(),
