@@ -57,8 +57,8 @@ def floors():
             yield floor(f'{store}/{shape}', store, group, {'shape': shape, 'runs': 20_000, **batches}, quick)
         yield floor(f'{store}/in_our_tables', store, group, {'shape': 'jobs', 'tables': 'matins', 'runs': 20_000, **batches}, quick)
         yield floor(f'{store}/single_commits', store, group, {'shape': 'jobs', 'runs': 2_000, **alone}, {'runs': 500})
-        yield floor(f'{store}/latency', store, f'latency/{store}', {'measure': 'latency', 'runs': 2_000, 'seconds': 10, 'connections': 1},
-                    {'runs': 200, 'seconds': 1}, ('p50_ms', 'p99_ms', 'max_ms'))
+        yield floor(f'{store}/latency', store, f'latency/{store}', {'measure': 'latency', 'runs': 1_000, 'seconds': 30, 'connections': 1},
+                    {'runs': 100, 'seconds': 3}, ('p50_ms', 'p99_ms', 'max_ms'))
         yield floor(f'{store}/burst', store, f'burst/{store}',
                     {'measure': 'burst', 'runs': 2_000, 'batch': 500, 'connections': batches['connections']}, None,
                     ('started_ms', 'committed_ms'))
