@@ -11,7 +11,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/fault.h"
 #include "base/status.h"
 
@@ -151,7 +152,11 @@ int Connection::socket() const { return conn_ == nullptr ? -1 : PQsocket(conn_);
 absl::Status Connection::Lost(absl::string_view what) {
   std::string message = absl::StrCat(options_.where, ": ", what);
   if (conn_ != nullptr && *PQerrorMessage(conn_) != '\0') {
-    absl::StrAppend(&message, ": ", absl::StripTrailingAsciiWhitespace(PQerrorMessage(conn_)));
+    // libpq's lines, as one: a line of the log is one event.
+    absl::StrAppend(&message, ": ",
+                    absl::StrJoin(absl::StrSplit(PQerrorMessage(conn_), absl::ByAnyChar(" \t\r\n"),
+                                                 absl::SkipEmpty()),
+                                  " "));
   }
   Drop();
   return StoreAwayError(message);

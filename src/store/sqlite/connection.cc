@@ -290,11 +290,14 @@ absl::Status Connection::ErrorOf(int rc, absl::string_view what, bool committing
       return StoreAwayError(message);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-    case SQLITE_FULL:
-    case SQLITE_CANTOPEN:
     case SQLITE_PROTOCOL:
     case SQLITE_NOMEM:
       return StoreAwayError(message);
+    case SQLITE_FULL:
+      return StoreAwayError(absl::StrCat(message, "; make room on its disk"));
+    case SQLITE_CANTOPEN:
+      return StoreAwayError(absl::StrCat(
+          message, "; its folder has to be there, and this user has to be able to write in it"));
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:

@@ -214,6 +214,14 @@ TEST_F(SqliteFile, CheckFindsALostIndexAndOpenRights) {
   EXPECT_THAT(check->problems, Contains(HasSubstr("chmod 600")));
 }
 
+TEST_F(SqliteFile, ThatCannotBeOpenedSaysWhatIsMissing) {
+  Migrated();
+  std::filesystem::create_directory(Path() + "-wal");
+  const absl::Status status = NewDatabase(Path(), {})->Open().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("able to write in it"));
+}
+
 TEST_F(SqliteFile, ABackupIsRestoredWithAHigherEpochWhereNobodyIsAlive) {
   auto database = Migrated();
   ASSERT_TRUE(ApplyTo(*database).ok());
