@@ -28,7 +28,7 @@ std::vector<Statement> AlsoDue(const StartRequest& request, const std::string& l
               "JOIN job b ON b.name = d.job_name AND NOT b.deleted AND b.suspended_at IS NULL AND "
               "JSON_CONTAINS(?, b.labels) "
               "ORDER BY d.priority DESC, d.due_at, d.job_name, d.period LIMIT ?",
-              {8 * request.also_due + 200, labels, 4 * request.also_due + 16})};
+              {4 * request.also_due + 200, labels, 2 * request.also_due + 16})};
 }
 
 Statement LockStart() {
@@ -54,7 +54,8 @@ Statement JobFacts(const std::string& keys, const std::string& labels) {
   return Sql(
       "SELECT j.name, j.strict, j.job_limit, j.max_parallel, JSON_CONTAINS(?, j.labels), "
       "j.suspended_at IS NOT NULL, j.gap_from, j.`cursor`, "
-      "(SELECT COUNT(*) FROM job_watermark r WHERE r.job_name = j.name AND r.status = 'RUNNING'), "
+      "IF(j.job_limit IS NULL, 0, (SELECT COUNT(*) FROM job_watermark r WHERE "
+      "r.job_name = j.name AND r.status = 'RUNNING')), "
       "IF(j.max_parallel IS NULL, 0, (SELECT COUNT(*) FROM job_watermark r WHERE "
       "r.job_name = j.name AND r.status = 'RUNNING' AND r.backfill)), "
       "j.version, j.lock_ttl, j.timeout, j.grace, COALESCE(j.pending = 'person', FALSE) "
