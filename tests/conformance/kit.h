@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "conformance/fixture.h"
+#include "tests/support/assert_ok.h"
 
 namespace matins::conformance {
 
@@ -50,17 +51,5 @@ absl::StatusOr<PeriodRow> RowOf(ActStore& acts, const PeriodKey& key);  // NotFo
 std::string StateText(const PeriodRow& row);
 
 }  // namespace matins::conformance
-
-#define ASSERT_OK(expr)                                     \
-  do {                                                      \
-    const absl::Status assert_ok_status = (expr);           \
-    ASSERT_TRUE(assert_ok_status.ok()) << assert_ok_status; \
-  } while (false)
-#define ASSERT_OK_AND_ASSIGN(lhs, expr) \
-  ASSERT_OK_AND_ASSIGN_IMPL(MATINS_CONCAT(assert_statusor_, __LINE__), lhs, expr)
-#define ASSERT_OK_AND_ASSIGN_IMPL(var, lhs, expr) \
-  auto var = (expr);                              \
-  ASSERT_TRUE(var.ok()) << var.status();          \
-  lhs = *std::move(var)
 
 #endif  // MATINS_CONFORMANCE_KIT_H_

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "base/status.h"
 #include "store/database.h"
+#include "tests/support/assert_ok.h"
 
 namespace matins::testing {
 
@@ -32,18 +32,6 @@ struct Stage {
 };
 
 FinishRequest DoneOf(const Claim& claim);
-
-#define ASSERT_OK(expr)                                     \
-  do {                                                      \
-    const absl::Status assert_ok_status = (expr);           \
-    ASSERT_TRUE(assert_ok_status.ok()) << assert_ok_status; \
-  } while (false)
-#define ASSERT_OK_AND_ASSIGN(lhs, expr) \
-  ASSERT_OK_AND_ASSIGN_IMPL(MATINS_CONCAT(assert_statusor_, __LINE__), lhs, expr)
-#define ASSERT_OK_AND_ASSIGN_IMPL(var, lhs, expr) \
-  auto var = (expr);                              \
-  ASSERT_TRUE(var.ok()) << var.status();          \
-  lhs = *std::move(var)
 
 }  // namespace matins::testing
 
