@@ -99,6 +99,15 @@ absl::Status ValidateJob(const Job& job) {
                   "take that out");
 }
 
+std::string RenamedJson(absl::string_view json, absl::string_view name) {
+  // Ordered: the keys' order is part of the canonical text.
+  auto object = nlohmann::ordered_json::parse(json.begin(), json.end(), nullptr,
+                                              /*allow_exceptions=*/false);
+  if (!object.is_object()) return std::string(json);
+  object["name"] = std::string(name);
+  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 std::string DigestOf(absl::Span<const Job> jobs) {
   std::vector<std::string> definitions;
   for (const Job& job : jobs) definitions.push_back(JobToJson(job));

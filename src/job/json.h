@@ -22,6 +22,10 @@ std::string JobToJson(const Job& job);
 // the key, the reason and the mend.
 absl::StatusOr<Job> JobFromJson(absl::string_view json);
 
+// A stored job of another name: every other byte stays, so that the renamed file is the same
+// version. What is no object stays as it is.
+std::string RenamedJson(absl::string_view json, absl::string_view name);
+
 // Whether ParseJobFile could have answered the job: for jobs that a program makes. InvalidArgument
 // as JobFromJson.
 absl::Status ValidateJob(const Job& job);

@@ -49,6 +49,18 @@ TEST(JobToJson, KeepsTextsByteForByte) {
   EXPECT_EQ(*JobFromJson(JobToJson(job)), job);
 }
 
+TEST(RenamedJson, IsTheRenamedJobsOwnText) {
+  Job job = SmallJob();
+  job.run = {
+      RunKind::kShell, {}, "echo \"$A\"\t'\\\n\x01\x7f \u5bf9 \U0001F552 \"name\":\"a\"", ""};
+  job.env = {{"name", {"a", ""}}};
+  job.history_succeeded = 7;
+  const std::string before = JobToJson(job);
+  job.name = "b \u5bf9";
+  EXPECT_EQ(RenamedJson(before, job.name), JobToJson(job));
+  for (const char* other : {"", "[]", "{\"name\":"}) EXPECT_EQ(RenamedJson(other, "b"), other);
+}
+
 TEST(JobFromJson, IsStrict) {
   for (
       const char* json :

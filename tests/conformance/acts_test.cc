@@ -175,6 +175,29 @@ TEST_F(Acts, ARenamedJobKeepsItsIdentityAndItsRows) {
   EXPECT_EQ(acts().Rename("nobody", "x", {"", ""}).code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(Acts, ARenamedDefinitionDiffersInTheJobsOwnNameAlone) {
+  // Other things of the same name, and another version, before the job's own.
+  const auto text = [](absl::string_view name, int days) {
+    return absl::StrCat(R"({"env":[{"name":"old"}],"name":")", name,
+                        R"(","description":"{\"name\":\"old\"}","days":)", days, "}");
+  };
+  for (const int days : {30, 7}) {
+    ApplyRequest request;
+    request.jobs = {{PlainJob("old"), text("old", days)}};
+    request.source = "test";
+    request.digest = absl::StrCat("digest", days);
+    request.act = {"cli:test", "the case"};
+    ASSERT_OK(acts().Apply(request).status());
+  }
+  ASSERT_OK(acts().Rename("old", "new", {"cli:alice", "clearer"}));
+  ASSERT_OK_AND_ASSIGN(const std::vector<JobRow> jobs, acts().ReadJobs("new"));
+  EXPECT_EQ(jobs.at(0).definition, text("new", 7));
+  ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "new"));
+  ASSERT_EQ(state.versions.size(), 2u);
+  EXPECT_EQ(state.versions[0].definition, text("new", 30));
+  EXPECT_EQ(state.versions[1].definition, text("new", 7));
+}
+
 TEST_F(Acts, ADeletedJobStartsNothingAndKeepsItsHistory) {
   const Job job = PlainJob("a");
   ASSERT_OK(ApplyJobs(acts(), {job}));

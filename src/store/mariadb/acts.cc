@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "job/json.h"
 #include "store/act_rules.h"
 #include "store/mariadb/clock.h"
 #include "store/mariadb/finish.h"
@@ -182,7 +183,8 @@ absl::Status MariadbActs::Rename(absl::string_view from, absl::string_view to, c
       Sql("SELECT EXISTS (SELECT 1 FROM job WHERE name = ?) OR EXISTS (SELECT 1 FROM "
           "job_watermark WHERE job_name = ?)",
           {to, to}),
-      AliveOf(from)};
+      AliveOf(from), Sql("SELECT definition FROM job WHERE name = ?", {from}),
+      Sql("SELECT version, definition FROM job_version WHERE job = ?", {from})};
   return Perform(session_, locks, [&](const std::vector<Rows>& rows, const Clock& clock) -> Writes {
     if (rows[0].size() == 0) return NoJob(from);
     if (rows[1].Bool(0, 0)) return RefuseTakenName(to);
@@ -213,18 +215,13 @@ absl::Status MariadbActs::Rename(absl::string_view from, absl::string_view to, c
     // A lease that outlasts its row keeps its job's lock under the new name too (I7).
     writes.push_back(
         Sql("UPDATE job_lock SET lock_key = ? WHERE lock_key = ?", {new_lock, old_lock}));
-    // The name inside the canonical text, so that the renamed file is the same version.
-    const std::string old_name = absl::StrCat("\"name\":", JsonString(UsableText(from)));
-    const std::string new_name = absl::StrCat("\"name\":", JsonString(UsableText(to)));
-    for (const auto& [table, column] : {std::pair{"job", "name"}, {"job_version", "job"}}) {
-      writes.push_back(
-          Sql(absl::StrCat("UPDATE ", table,
-                           " SET definition = INSERT(definition, LOCATE(?, definition), "
-                           "CHAR_LENGTH(?), ?) WHERE ",
-                           column, " = ? AND LOCATE(?, definition) > 0"),
-              {old_name, old_name, new_name, to, old_name}));
+    const std::string name = UsableText(to);
+    writes.push_back(Sql("UPDATE job SET definition = ?, revision = revision + 1 WHERE name = ?",
+                         {RenamedJson(rows[3].Text(0, 0), name), to}));
+    for (int i = 0; i < rows[4].size(); ++i) {
+      writes.push_back(Sql("UPDATE job_version SET definition = ? WHERE job = ? AND version = ?",
+                           {RenamedJson(rows[4].Text(i, 1), name), to, rows[4].Int(i, 0)}));
     }
-    writes.push_back(Sql("UPDATE job SET revision = revision + 1 WHERE name = ?", {to}));
     writes.push_back(EventOf("renamed", to, "", act, clock.now,
                              absl::StrCat("{\"from\":", JsonString(from), "}")));
     return writes;

@@ -2,6 +2,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "job/json.h"
 #include "job/words.h"
 #include "store/model/state.h"
 #include "store/rules.h"
@@ -87,6 +88,10 @@ class ModelActs final : public ActStore {
     ModelJob job = s_.jobs[from];
     s_.jobs.erase(from);
     job.row.name = job.job.name = to;
+    job.row.definition = RenamedJson(job.row.definition, to);
+    for (JobVersion& version : job.versions) {
+      version.definition = RenamedJson(version.definition, to);
+    }
     ++job.row.revision;
     s_.jobs[to] = job;
     std::vector<ModelRow> moved;

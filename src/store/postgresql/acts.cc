@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "job/json.h"
 #include "store/postgresql/clock.h"
 #include "store/postgresql/finish.h"
 #include "store/postgresql/plan_statements.h"
@@ -206,7 +207,10 @@ absl::Status PostgresActs::Rename(absl::string_view from, absl::string_view to, 
       LockJob(session_, from),
       session_.Of("select exists (select from @.job where name = $1), exists "
                   "(select from @.job_watermark where job_name = $1)",
-                  {UsableText(to)})};
+                  {UsableText(to)}),
+      session_.Of("select definition from @.job where name = $1", {UsableText(from)}),
+      session_.Of("select version, definition from @.job_version where job = $1",
+                  {UsableText(from)})};
   return Perform(
       session_, locks,
       [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
@@ -249,19 +253,18 @@ absl::Status PostgresActs::Rename(absl::string_view from, absl::string_view to, 
         writes.push_back(session_.Of(
             "update @.job_lock set lock_key = 'job/' || $2 where lock_key = 'job/' || $1",
             {UsableText(from), UsableText(to)}));
-        // The name inside the canonical text, so that the renamed file is the same version.
-        for (const auto& [table, column] : {std::pair{"job", "name"}, {"job_version", "job"}}) {
-          writes.push_back(session_.Of(
-              absl::StrCat("update @.", table,
-                           " set definition = case when strpos(definition, $2) "
-                           "> 0 then overlay(definition placing $3 from strpos(definition, $2) "
-                           "for length($2)) else definition end where ",
-                           column, " = $1"),
-              {UsableText(to), absl::StrCat("\"name\":", JsonString(UsableText(from))),
-               absl::StrCat("\"name\":", JsonString(UsableText(to)))}));
+        writes.push_back(
+            session_.Of("update @.job set definition = $2, revision = revision + 1 where name = $1",
+                        {UsableText(to), RenamedJson(rows[2].Text(0, 0), UsableText(to))}));
+        JsonRows versions;
+        for (int i = 0; i < rows[3].size(); ++i) {
+          versions.Row().AddInt("version", rows[3].Int(i, 0));
+          versions.Add("definition", RenamedJson(rows[3].Text(i, 1), UsableText(to)));
         }
-        writes.push_back(session_.Of("update @.job set revision = revision + 1 where name = $1",
-                                     {UsableText(to)}));
+        writes.push_back(session_.Of(
+            "update @.job_version v set definition = x.definition from json_to_recordset($2::json) "
+            "as x(version int, definition text) where v.job = $1 and v.version = x.version",
+            {UsableText(to), versions.Take()}));
         writes.push_back(EventOf(session_, "renamed", to, "", act,
                                  absl::StrCat("{\"from\":", JsonString(from), "}")));
         return writes;
