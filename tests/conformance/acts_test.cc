@@ -1,5 +1,7 @@
 // What people do: definitions, acts with who and why, deletion of rows, other programs' rows.
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -456,6 +458,60 @@ TEST_F(Acts, HistoryKeepsWhatTheJobSays) {
   EXPECT_EQ(runs[0].key, KeyOf("a", 3));
   ASSERT_OK_AND_ASSIGN(const std::vector<JobRow> jobs, acts().ReadJobs("a"));
   EXPECT_EQ(jobs.at(0).last_success, DueOf(10));
+}
+
+TEST_F(Acts, CheckpointsGoWhenNoAttemptCanBeHandedThem) {
+  ASSERT_OK(ApplyJobs(acts(), {PlainJob("a"), PlainJob("b")}));
+  world().SetClock(DueOf(1));
+  std::map<std::string, Ticket> tickets;
+  for (const char* job : {"a", "b"}) {
+    ASSERT_OK(PlanDays(store(), PlainJob(job), {0}).status());
+    ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf(job, 0)));
+    tickets[job] = TicketOf(claim);
+    const CheckpointRequest checkpoint{tickets[job], 5, "half"};
+    ASSERT_OK(store().Checkpoint({&checkpoint, 1}).status());
+  }
+  ASSERT_OK(Done(store(), tickets["a"]).status());
+  world().SetClock(DueOf(1) + absl::Seconds(31));
+  ASSERT_OK_AND_ASSIGN(const bool reaped, ReapOne(store(), tickets["b"]));
+  ASSERT_TRUE(reaped);
+  ASSERT_OK_AND_ASSIGN(const int64_t gone, store().Purge(100));
+  EXPECT_EQ(gone, 1) << "of the one that is done";
+  ASSERT_OK_AND_ASSIGN(const int64_t more, store().Purge(100));
+  EXPECT_EQ(more, 0);
+  ASSERT_OK_AND_ASSIGN(const Claim again, Claimed(store(), KeyOf("b", 0)));
+  EXPECT_EQ(again.checkpoint, 5);
+  EXPECT_EQ(again.checkpoint_data, "half");
+}
+
+TEST_F(Acts, SpansGoWhenTheFloorHasPassedThem) {
+  Job job = PlainJob("a");
+  job.backfill.max_periods = 3;
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  world().SetClock(DueOf(6));
+  DoneDay(job, 5);
+  world().SetClock(T0() + absl::Hours(24 * 91));
+  ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "a"));
+  PlanRequest plan;
+  PlanWrite& write = plan.writes.emplace_back();
+  write.job = "a";
+  write.expected_revision = state.revision;
+  write.cursor = T0() + absl::Hours(24 * 91) - absl::Hours(1);
+  for (const absl::Time from : {DueOf(1), write.cursor - absl::Hours(2)}) {
+    write.spans.push_back({.from = from,
+                           .to = from + absl::Hours(1),
+                           .first_period = "x",
+                           .last_period = "y",
+                           .count = 2,
+                           .reason = "missed"});
+  }
+  ASSERT_OK_AND_ASSIGN(const PlanAnswers answers, store().Plan(plan));
+  ASSERT_TRUE(answers.jobs[0].written);
+  ASSERT_OK_AND_ASSIGN(const int64_t gone, store().Purge(100));
+  EXPECT_EQ(gone, 2) << "a row and a span";
+  ASSERT_OK_AND_ASSIGN(const std::vector<SkipSpan> spans, acts().ReadSpans("a"));
+  ASSERT_EQ(spans.size(), 1u);
+  EXPECT_EQ(spans[0].from, write.cursor - absl::Hours(2));
 }
 
 TEST_F(Acts, TheFullJournalHasEachChangeOnceWithoutAHole) {

@@ -741,6 +741,13 @@ absl::StatusOr<int64_t> ModelStore::Purge(int limit) {
       s_.outputs.erase(fence);
       ++gone;
     }
+    gone += static_cast<int64_t>(
+        std::erase_if(job.spans, [&](const SkipSpan& span) { return span.to <= job.row.floor; }));
+  }
+  for (auto& [key, row] : s_.rows) {
+    if (Open(row) || row.checkpoint_data.empty()) continue;
+    row.checkpoint_data.clear();
+    ++gone;
   }
   return gone;
 }

@@ -68,6 +68,28 @@ int64_t DropRuns(Connection& db, const Keep& keep, bool succeeded, int64_t limit
   return static_cast<int64_t>(fences.size());
 }
 
+// Spans that the floor has passed.
+int64_t DropSpans(Connection& db, int64_t limit) {
+  return db
+      .Sql(
+          "DELETE FROM job_span WHERE id IN (SELECT s.id FROM job_span s JOIN job j ON j.name = "
+          "s.job WHERE s.kind = 'skipped' AND s.to_at <= j.floor ORDER BY s.id LIMIT ?)",
+          limit)
+      .Run();
+}
+
+// Checkpoints that no attempt can be handed any more.
+int64_t DropCheckpoints(Connection& db, int64_t limit) {
+  return db
+      .Sql(
+          "DELETE FROM job_checkpoint WHERE rowid IN (SELECT k.rowid FROM job_checkpoint k LEFT "
+          "JOIN job_watermark r ON r.job_name = k.job_name AND r.period = k.period AND "
+          "r.generation = k.generation WHERE r.job_name IS NULL OR r.status IN ('DONE', "
+          "'SKIPPED') LIMIT ?)",
+          limit)
+      .Run();
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> SqliteStore::Purge(int limit) {
@@ -96,6 +118,10 @@ absl::StatusOr<int64_t> SqliteStore::Purge(int limit) {
     RETURN_IF_ERROR(transaction.Commit());
     gone += here;
   }
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "purge"));
+  gone += DropSpans(*db_, std::max<int64_t>(0, limit - gone));
+  gone += DropCheckpoints(*db_, std::max<int64_t>(0, limit - gone));
+  RETURN_IF_ERROR(transaction.Commit());
   return gone;
 }
 
