@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/status.h"
 #include "base/time.h"
@@ -217,7 +218,7 @@ Connection::~Connection() {
 
 absl::Status Connection::Configure() {
   sqlite3_extended_result_codes(db_, 1);
-  sqlite3_busy_timeout(db_, static_cast<int>(absl::ToInt64Milliseconds(options_.call_deadline)));
+  sqlite3_busy_handler(db_, &Connection::OnBusy, this);
   const int rc = sqlite3_create_function_v2(db_, "matins_now", 0, SQLITE_UTF8, this, &MatinsNow,
                                             nullptr, nullptr, nullptr);
   if (rc != SQLITE_OK) return ErrorOf(rc, "matins_now()");
@@ -235,6 +236,26 @@ absl::Status Connection::Configure() {
   RETURN_IF_ERROR(
       Script(IsMutant(Mutant::kNoFlush) ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=FULL"));
   return Script("PRAGMA foreign_keys=OFF; PRAGMA temp_store=MEMORY;");
+}
+
+absl::Duration Connection::BusyPause(absl::Duration waited, double random) {
+  const absl::Duration longest = waited < absl::Milliseconds(200) ? absl::Milliseconds(4)
+                                 : waited < absl::Seconds(1)      ? absl::Milliseconds(2)
+                                                                  : absl::Milliseconds(1);
+  return longest * (0.1 + 0.9 * random);
+}
+
+// SQLite's own handler pauses ever longer, up to 0.1 s, and always for the same times: whoever has
+// waited longest asks most seldom.
+int Connection::OnBusy(void* connection, int times) {
+  auto* db = static_cast<Connection*>(connection);
+  const absl::Duration now = SystemClock().BootNow();
+  if (times == 0) db->busy_since_ = now;
+  const absl::Duration waited = now - db->busy_since_;
+  if (waited >= db->options_.call_deadline) return 0;
+  constexpr uint64_t kSteps = 1 << 20;
+  absl::SleepFor(BusyPause(waited, static_cast<double>(db->busy_random_.Below(kSteps)) / kSteps));
+  return 1;
 }
 
 Statement Connection::Prepare(absl::string_view sql) {

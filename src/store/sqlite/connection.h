@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/random.h"
 #include "store/database.h"
 
 struct sqlite3;
@@ -142,6 +143,11 @@ class Connection {
   void SetMark(absl::Time mark) { mark_ = mark; }
   void FixNow(std::optional<absl::Time> now) { fixed_now_ = now; }
 
+  // How long to pause before a lock that somebody else has is tried again, after `waited` in all;
+  // `random` in [0, 1). The longer one has waited the shorter it is, so that no caller stays behind
+  // writers who take the lock again at once.
+  static absl::Duration BusyPause(absl::Duration waited, double random);
+
   // Changes made by other connections (PRAGMA data_version).
   int64_t DataVersion();
   absl::Status ErrorOf(int rc, absl::string_view what, bool committing = false);
@@ -155,6 +161,7 @@ class Connection {
   Connection(ConnectionOptions options, std::shared_ptr<Hub> hub)
       : options_(std::move(options)), hub_(std::move(hub)) {}
   absl::Status Configure();
+  static int OnBusy(void* connection, int times);  // as sqlite3_busy_handler wants it
   Statement Prepare(absl::string_view sql);
 
   ConnectionOptions options_;
@@ -164,6 +171,9 @@ class Connection {
   absl::Status status_;
   absl::Time mark_ = absl::InfinitePast();
   std::optional<absl::Time> fixed_now_;
+  absl::Duration
+      busy_since_;  // of the boot clock: when the lock that is waited for was first tried
+  SeededRandom busy_random_{SystemRandom().Next()};
 };
 
 // BEGIN IMMEDIATE .. COMMIT of one verb; rolls back unless committed.

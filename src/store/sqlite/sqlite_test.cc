@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -302,6 +304,51 @@ TEST_F(SqliteFile, ALockedFileIsUnavailableWithinTheCallsDeadline) {
   EXPECT_TRUE((*store)->ReadDue({}).ok()) << "readers do not wait for writers";
   sqlite3_close(db);
   EXPECT_TRUE((*store)->Plan({}).ok());
+}
+
+TEST(BusyPause, IsShortAndNeverLongerForWhoHasWaitedLonger) {
+  absl::Duration last = absl::Milliseconds(5);
+  for (const int waited_ms : {0, 100, 300, 900, 1500, 4900}) {
+    const absl::Duration waited = absl::Milliseconds(waited_ms);
+    const absl::Duration most = Connection::BusyPause(waited, 0.999999);
+    EXPECT_LE(most, last);
+    EXPECT_GT(Connection::BusyPause(waited, 0), absl::ZeroDuration());
+    EXPECT_LT(Connection::BusyPause(waited, 0), most / 2) << "nobody keeps step with a writer";
+    last = most;
+  }
+  EXPECT_LE(last, absl::Milliseconds(1));
+}
+
+// Three processes' writers that take the lock again as soon as they have given it back, and hold it
+// most of the time.
+TEST_F(SqliteFile, ACallGetsItsTurnBesideTightWriters) {
+  auto database = Migrated();
+  Plain("CREATE TABLE busy (x)");
+  std::atomic<bool> over{false};
+  std::vector<std::thread> writers;
+  for (int i = 0; i < 3; ++i) {
+    writers.emplace_back([&] {
+      sqlite3* db = nullptr;
+      sqlite3_open(Path().c_str(), &db);
+      sqlite3_busy_timeout(db, 60'000);
+      while (!over) {
+        sqlite3_exec(db, "BEGIN IMMEDIATE; INSERT INTO busy VALUES (1)", nullptr, nullptr, nullptr);
+        usleep(5000);
+        sqlite3_exec(db, "COMMIT", nullptr, nullptr, nullptr);
+      }
+      sqlite3_close(db);
+    });
+  }
+  auto db = Connection::Open({Path(), absl::Seconds(5), {}, false}, std::make_shared<Hub>());
+  ASSERT_TRUE(db.ok()) << db.status();
+  for (int call = 0; call < 10; ++call) {
+    absl::StatusOr<Transaction> transaction = Transaction::Begin(**db, "tick");
+    EXPECT_TRUE(transaction.ok()) << "call " << call << ": " << transaction.status();
+    if (!transaction.ok()) break;
+    EXPECT_TRUE(transaction->Commit().ok());
+  }
+  over = true;
+  for (std::thread& writer : writers) writer.join();
 }
 
 TEST_F(SqliteFile, AnAcknowledgedResultSurvivesAKill) {
