@@ -1,11 +1,13 @@
 #include "tests/integration/stage.h"
 
 #include <atomic>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "backends/backends.h"
+#include "base/fault.h"
 
 namespace matins::testing {
 
@@ -88,5 +90,41 @@ absl::StatusOr<PeriodRow> Stage::Row(const PeriodKey& key) {
 }
 
 FinishRequest DoneOf(const Claim& claim) { return {TicketOf(claim), Outcome{}, "n1"}; }
+
+#if MATINS_LAB
+absl::StatusOr<bool> SuspendOvertakesStart(const std::string& url,
+                                           const std::function<bool()>& blocked) {
+  ASSIGN_OR_RETURN(Stage node, Stage::Open(url));
+  ASSIGN_OR_RETURN(const Stage person, Stage::Open(url));
+  RETURN_IF_ERROR(node.Apply("a"));
+  RETURN_IF_ERROR(node.Plan("a", 0, 1));
+  std::atomic<bool> through{false};
+  bool overtook = false;
+  absl::Status suspended;
+  std::thread act;
+  SetFaultHook([&](absl::string_view point) {
+    if (point != "start.before_commit" || act.joinable()) return absl::OkStatus();
+    act = std::thread([&] {
+      suspended = person.acts->Suspend("a", {"cli:alice", "not today"});
+      through = true;
+    });
+    while (!through && !blocked()) {
+    }
+    overtook = through;
+    return absl::OkStatus();
+  });
+  StartRequest start;
+  start.node.name = "n1";
+  start.nonce = 7;
+  start.also_due = 1;
+  const absl::StatusOr<StartAnswers> answers = node.store->Start(start);
+  SetFaultHook(nullptr);
+  if (act.joinable()) act.join();
+  RETURN_IF_ERROR(answers.status());
+  RETURN_IF_ERROR(suspended);
+  if (answers->rows.empty() || !answers->rows[0].claim) return absl::NotFoundError("no start");
+  return overtook;
+}
+#endif
 
 }  // namespace matins::testing

@@ -2,6 +2,7 @@
 #ifndef MATINS_TESTS_INTEGRATION_STAGE_H_
 #define MATINS_TESTS_INTEGRATION_STAGE_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -32,6 +33,15 @@ struct Stage {
 };
 
 FinishRequest DoneOf(const Claim& claim);
+
+#if MATINS_LAB
+// A person suspends a job while a START of a row of it, that nobody had held, has read the job and
+// stands before its commit. Answers whether the act was through before the START was: then the job
+// is started after a person was told that it starts no more. `blocked`: whether somebody waits for
+// a lock in the store at `url`.
+absl::StatusOr<bool> SuspendOvertakesStart(const std::string& url,
+                                           const std::function<bool()>& blocked);
+#endif
 
 }  // namespace matins::testing
 

@@ -28,8 +28,21 @@ Statement TakeBackHeld(absl::string_view job) {
       {job});
 }
 
+namespace {
+
+// A START that read the job before this act has its rows locked, whether they were held or not, and
+// is waited for; one that comes later sees what the act has written.
+Statement WaitForStarts(absl::string_view job) {
+  return Sql(
+      "SELECT period FROM job_watermark WHERE job_name = ? AND status = 'PLANNED' ORDER BY period "
+      "FOR UPDATE",
+      {job});
+}
+
+}  // namespace
+
 std::vector<Statement> SuspendJob(absl::string_view job, const Act& act, absl::Time now) {
-  return {TakeBackHeld(job),
+  return {WaitForStarts(job), TakeBackHeld(job),
           Sql("UPDATE job SET suspended_at = ?, suspended_by = ?, suspended_why = ?, "
               "next_look = TIMESTAMP'1970-01-01 00:00:00', revision = revision + 1 WHERE name = ?",
               {now, act.who, act.why, job}),

@@ -28,10 +28,23 @@ Statement TakeBackHeld(const Session& session, absl::string_view job) {
       {UsableText(job)});
 }
 
+namespace {
+
+// A START that read the job before this act has its rows locked, whether they were held or not, and
+// is waited for; one that comes later sees what the act has written.
+Statement WaitForStarts(const Session& session, absl::string_view job) {
+  return session.Of(
+      "select from @.job_watermark where job_name = $1 and status = 'PLANNED' order by period "
+      "for update",
+      {UsableText(job)});
+}
+
+}  // namespace
+
 std::vector<Statement> SuspendJob(const Session& session, absl::string_view job, const Act& act) {
   const std::vector<std::optional<std::string>> params = {UsableText(job), UsableText(act.who),
                                                           UsableText(act.why)};
-  return {TakeBackHeld(session, job),
+  return {WaitForStarts(session, job), TakeBackHeld(session, job),
           session.Of("update @.job set suspended_at = @NOW, suspended_by = $2, "
                      "suspended_why = $3, next_look = timestamptz 'epoch', "
                      "revision = revision + 1 where name = $1",

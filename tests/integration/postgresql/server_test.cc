@@ -156,5 +156,20 @@ TEST(Schema, BackupAndRestoreNameTheCommands) {
   EXPECT_THAT(std::string(database->Restore("x").message()), HasSubstr("matins epoch bump"));
 }
 
+#if MATINS_LAB
+TEST(Suspend, WaitsForAStartThatHasReadTheJob) {
+  const std::string url = TestPostgresUrl();
+  ASSERT_OK_AND_ASSIGN(const bool overtook, SuspendOvertakesStart(url, [&] {
+                         const auto waiting = PostgresQuery(
+                             TestPostgresPort(),
+                             absl::StrCat("select count(*) from pg_stat_activity where "
+                                          "wait_event_type = 'Lock' and query like '%\"",
+                                          SchemaOf(url), "\"%'"));
+                         return waiting.ok() && *waiting == "1";
+                       }));
+  EXPECT_FALSE(overtook);
+}
+#endif
+
 }  // namespace
 }  // namespace matins::testing
