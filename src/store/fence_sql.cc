@@ -83,7 +83,9 @@ constexpr char kSqliteCommit[] =
     "  finished_at = strftime('%Y-%m-%d %H:%M:%f', 'now') || '000', lease_until = NULL,\n"
     "  run_until = NULL, held_by = '', held_until = NULL, cancel_by = NULL, cancel_why = NULL\n"
     "WHERE job_name = ? AND period = ? AND generation = ? AND fence = ? AND status = 'RUNNING'\n"
-    "  AND lease_until > " MATINS_SQLITE_NOW "\n  AND run_until > " MATINS_SQLITE_NOW;
+    // Two milliseconds on: plain SQL knows whole ones alone, rounded, and never calls an ended
+    // lease alive (I4).
+    "  AND lease_until > 2000 + " MATINS_SQLITE_NOW "\n  AND run_until > 2000 + " MATINS_SQLITE_NOW;
 
 constexpr char kRecord[] =
     "INSERT INTO job_run (fence, job_name, period, biz_date, generation, attempt, "
