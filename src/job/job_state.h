@@ -57,8 +57,9 @@ struct JobState {
   // change of the definition takes back what was planned beyond its instant: PLANNED rows due at or
   // after it that nobody claimed, manual ones aside, go with it.
   absl::Time cursor = absl::InfinitePast();
-  // The earliest due instant of a period that was reopened by deletion above the floor and has no
-  // row since.
+  // Where looking begins again though the cursor is beyond: the earliest due instant of a period
+  // that was reopened by deletion above the floor and has no row since; or, where the clock has
+  // been set back far behind the cursor, what planning has not looked at since.
   std::optional<absl::Time> gap_from;
   std::optional<Trigger> pending;  // a trigger other than a fire that waits to be planned
   bool suspended = false;
@@ -74,12 +75,12 @@ struct PlanWrite {
   int64_t expected_revision = 0;
   std::vector<Intent> intents;  // in due order
   std::vector<SkipSpan> spans;
-  // Below the old one only where the store's clock has been set back far.
-  absl::Time cursor;
+  absl::Time cursor;         // never below the old one
   absl::Time next_look;      // when planning must look at the job again: just before the next fire
-  bool gaps_filled = false;  // gap_from is settled by these intents
-  bool triggered = false;    // a trigger was taken: its pending mark is cleared
-  std::optional<Act> act;    // a person's act, recorded in job_event in the same transaction
+  bool gaps_filled = false;  // gap_from is settled by these intents, and becomes `next_gap`
+  std::optional<absl::Time> next_gap;  // above what was looked at; unset: no gap is left
+  bool triggered = false;              // a trigger was taken: its pending mark is cleared
+  std::optional<Act> act;  // a person's act, recorded in job_event in the same transaction
 };
 
 }  // namespace matins

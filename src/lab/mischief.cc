@@ -190,8 +190,6 @@ void Simulation::DeleteSomeRow() {
   const auto is_job = [&](const SimJob& job) { return job.job.name == row.key.job; };
   const SimJob& job = *std::find_if(jobs_.begin(), jobs_.end(), is_job);
   if (foreign_.contains(row.key)) return;
-  // Gaps that a clock which was set back makes instants to come are not in this workload.
-  if (clock_steps_ && row.due > StoreNow()) return;
   if (row.status == PeriodStatus::kRunning && job.job.lock.scope != LockScope::kJob) return;
   if (!database_->DeleteRow(row.key).ok()) return;
   Tell(absl::StrCat("deleted by hand: ", row.key.job, " ", row.key.period));
@@ -237,9 +235,6 @@ void Simulation::StepTheClock() {
   const absl::Duration back = absl::Seconds(3 + static_cast<int>(random_.Below(90)));
   // Before first sight nothing is owed, whatever was planned there by a clock that was wrong.
   if (!forward && StoreNow() - back < start_ + absl::Seconds(5)) return;
-  const auto jobs = acts_->ReadJobs("");
-  const auto has_gap = [](const JobRow& job) { return job.gap_from.has_value(); };
-  if (!jobs.ok() || std::any_of(jobs->begin(), jobs->end(), has_gap)) return;
   jumped_ = jumped_ || forward;
   const absl::Duration step =
       forward ? absl::Minutes(65 + static_cast<int>(random_.Below(60))) : -back;

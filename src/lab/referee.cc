@@ -92,6 +92,7 @@ void Referee::Started(const StartRequest& request, const StartAnswers& answers) 
     CheckCap(claim.key, row, job);
     row.state = State::kRunning;
     row.claimed = true;
+    row.wait = absl::InfinitePast();  // it is over, also when the clock goes back before its end
     row.due = claim.due;
     row.generation = claim.generation;
     row.manual = claim.manual;

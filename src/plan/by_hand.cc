@@ -236,8 +236,7 @@ absl::StatusOr<PlanWrite> PlanResumeSkip(const PlanInput& input, const Act& act)
   RETURN_IF_ERROR(collector.Flush());
   std::stable_sort(write.intents.begin(), write.intents.end(),
                    [](const Intent& a, const Intent& b) { return a.due < b.due; });
-  write.cursor = std::max(write.cursor, after);
-  write.gaps_filled = input.state->gap_from.has_value();
+  SetReached(until_now, after, write);
   return write;
 }
 

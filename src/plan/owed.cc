@@ -53,11 +53,16 @@ absl::Time Bound(const PlanInput& input, const Fires& fires, absl::Time limit) {
   // First seen under a clock that was far ahead: what has been planned since is what bounds it.
   if (state.first_sight > limit + kClockSlack) {
     const bool planned = state.cursor != absl::InfinitePast();
-    return (planned ? std::min(input.now, state.cursor) : input.now) - kTick;
+    const absl::Time settled = std::min(state.cursor, state.gap_from.value_or(state.cursor));
+    return (planned ? std::min(input.now, settled) : input.now) - kTick;
   }
   // A one-off "now" is a moment old when it is first seen.
   if (job.job.at) return state.first_sight - job.job.start_deadline - kTick;
   return state.first_sight - kTick;
+}
+
+bool IsSetBack(const PlanInput& input) {
+  return input.state->cursor > input.now + input.ahead + kClockSlack;
 }
 
 // Walks the fires and keeps what is new among them.
@@ -74,8 +79,10 @@ class Walk {
         Stop(CalendarEnded(fires_.job(fire->version), fire->fire), fire->fire.at);
         return std::move(out_);
       }
-      if (const std::optional<absl::Time> end = known_.SpanEnd(fire->fire.at)) {
-        Pass(*end, bound);
+      // What a clock that was too far ahead made a span of has not been missed while it is to come.
+      const bool to_come = fire->fire.at > input_.now;
+      if (const std::optional<absl::Time> end = known_.SpanEnd(fire->fire.at); end && !to_come) {
+        Pass(std::min(*end, input_.now), bound);
         apart_ = true;
         continue;
       }
@@ -223,7 +230,7 @@ absl::Status CalendarEnded(const ResolvedJob& job, const Fire& fire) {
 absl::StatusOr<absl::Time> FirstLook(const PlanInput& input, const Fires& fires) {
   const JobState& state = *input.state;
   const absl::Time limit = input.now + input.ahead;
-  absl::Time after = state.cursor > limit + kClockSlack ? input.now : state.cursor;
+  absl::Time after = IsSetBack(input) ? input.now : state.cursor;
   if (state.gap_from) after = std::min(after, *state.gap_from - kTick);
   // A change within what was planned ahead: look at that stretch again by the new version.
   if (fires.size() > 1) {
@@ -231,6 +238,17 @@ absl::StatusOr<absl::Time> FirstLook(const PlanInput& input, const Fires& fires)
     if (changed <= after && after - changed < input.ahead) after = changed - kTick;
   }
   return std::max({after, Bound(input, fires, limit), state.floor});
+}
+
+void SetReached(const PlanInput& input, absl::Time reached, PlanWrite& write) {
+  const std::optional<absl::Time> gap = input.state->gap_from;
+  const bool set_back = IsSetBack(input);
+  write.cursor = std::max(input.state->cursor, reached);
+  write.gaps_filled = gap.has_value() || set_back;
+  write.next_gap.reset();
+  if (reached >= write.cursor || !write.gaps_filled) return;
+  write.next_gap = reached + kTick;
+  if (gap && !set_back) write.next_gap = std::max(*gap, reached + kTick);
 }
 
 absl::StatusOr<Expected> Enumerate(const PlanInput& input, const Fires& fires, const Known& known,

@@ -60,6 +60,11 @@ inline constexpr int kMostNew = 100'000;
 // backfill.start or the floor.
 absl::StatusOr<absl::Time> FirstLook(const PlanInput& input, const Fires& fires);
 
+// Sets the write's cursor and gap for one that settles all up to `reached`. Where the cursor lies
+// beyond, a gap moves on and is not forgotten: rows may be deleted whose instant is still to come
+// by a clock that was set back.
+void SetReached(const PlanInput& input, absl::Time reached, PlanWrite& write);
+
 absl::StatusOr<Expected> Enumerate(const PlanInput& input, const Fires& fires, const Known& known,
                                    absl::Time after);
 

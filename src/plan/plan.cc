@@ -127,13 +127,9 @@ class Planner {
   }
 
   void SetMarks() {
-    const absl::Time limit = input_.now + input_.ahead;
-    const bool set_back = state_.cursor > limit + absl::Seconds(2);
-    write_.cursor = set_back ? expected_.reached : std::max(state_.cursor, expected_.reached);
-    write_.gaps_filled =
-        state_.gap_from && (expected_.complete || expected_.reached >= state_.cursor);
+    SetReached(input_, expected_.reached, write_);
     write_.triggered = Triggered();
-    write_.next_look = NextLook(limit);
+    write_.next_look = NextLook(input_.now + input_.ahead);
   }
 
   absl::Time NextLook(absl::Time limit) const {
@@ -148,7 +144,7 @@ class Planner {
 
   bool ChangesNothing() const {
     return write_.intents.empty() && write_.spans.empty() && write_.cursor == state_.cursor &&
-           !state_.gap_from && !Triggered();
+           (!write_.gaps_filled || write_.next_gap == state_.gap_from) && !Triggered();
   }
 
   const PlanInput& input_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/fault.h"
+#include "base/time.h"
 #include "plan/world_test_support.h"
 
 namespace matins {
@@ -175,6 +176,62 @@ TEST(Plan, ADeletedRowIsAGapAgainAndIsJudgedLikeAnyOther) {
   EXPECT_EQ(world.Told("2026-11-29T10:02:00Z"), "PLANNED backfill");
   EXPECT_EQ(world.Told("2026-11-29T10:01:00Z"), "DONE");
   EXPECT_FALSE(world.state.gap_from.has_value());
+}
+
+// 10:01 to 10:05, all DONE.
+World FiveDone(const Job& job) {
+  World world(Resolved(job), At("2026-11-29T10:00:30Z"));
+  for (absl::Time at = At("2026-11-29T10:01:00Z"); at <= At("2026-11-29T10:05:00Z");
+       at += absl::Minutes(1)) {
+    world.PlanUntil(at);
+    world.Done(FormatInstant(at), at);
+  }
+  return world;
+}
+
+TEST(SetBack, ARowDeletedBeforeItsInstantIsAGapOnceItComes) {
+  World world = FiveDone(JobOf("* * * * *"));
+  world.Delete("2026-11-29T10:01:00Z");
+  world.Delete("2026-11-29T10:04:00Z");
+  world.Plan(At("2026-11-29T10:01:30Z"));
+  EXPECT_EQ(world.Told("2026-11-29T10:01:00Z"), "PLANNED");
+  EXPECT_EQ(world.state.gap_from, At("2026-11-29T10:01:35.000001Z")) << "no START waits for 10:01";
+  world.PlanUntil(At("2026-11-29T10:04:00Z"));
+  EXPECT_EQ(world.Told("2026-11-29T10:04:00Z"), "PLANNED");
+  EXPECT_THAT(world.Periods("DONE"), SizeIs(3));
+  world.PlanUntil(At("2026-11-29T10:05:00Z"));
+  EXPECT_FALSE(world.state.gap_from.has_value());
+}
+
+TEST(SetBack, ByLessThanWhatIsPlannedAheadForgetsNoGapEither) {
+  World world = FiveDone(JobOf("* * * * *"));
+  world.Plan(At("2026-11-29T10:05:56Z"));
+  world.Delete("2026-11-29T10:06:00Z");
+  EXPECT_TRUE(world.Plan(At("2026-11-29T10:05:54.5Z")).gaps_filled);
+  EXPECT_EQ(world.state.gap_from, At("2026-11-29T10:06:00Z"));
+  world.PlanUntil(At("2026-11-29T10:06:00Z"));
+  EXPECT_EQ(world.Told("2026-11-29T10:06:00Z"), "PLANNED");
+}
+
+TEST(SetBack, WhatIsDoneAboveTheClockIsNotCountedAsOwedLater) {
+  Job job = JobOf("* * * * *");
+  job.backfill.max_periods = 1;
+  World world = FiveDone(job);
+  world.Plan(At("2026-11-29T10:00:40Z"));
+  world.Delete("2026-11-29T10:02:00Z");
+  // Everybody was down meanwhile.
+  world.Plan(At("2026-11-29T10:04:30Z"));
+  EXPECT_EQ(world.Told("2026-11-29T10:02:00Z"), "PLANNED backfill");
+}
+
+TEST(SetBack, ASpanOfWhatIsStillToComeStopsNothing) {
+  World world = Minutely(Misfire::kSkip);
+  world.Plan(At("2026-11-29T15:00:30Z"));
+  ASSERT_THAT(world.spans, SizeIs(1));
+  world.Plan(At("2026-11-29T10:05:30Z"));
+  world.PlanUntil(At("2026-11-29T10:06:00Z"));
+  EXPECT_EQ(world.Told("2026-11-29T10:06:00Z"), "PLANNED");
+  EXPECT_EQ(world.Told("2026-11-29T10:05:00Z"), "none") << "it was missed, and the span says so";
 }
 
 TEST(Plan, FailedPeriodsGetNewAttemptsAtTheNextTriggerInOrder) {

@@ -141,7 +141,7 @@ void World::Write(const PlanWrite& write, absl::Time now) {
   spans.insert(spans.end(), write.spans.begin(), write.spans.end());
   state.cursor = write.cursor;
   next_look = write.next_look;
-  if (write.gaps_filled) state.gap_from.reset();
+  if (write.gaps_filled) state.gap_from = write.next_gap;
   if (write.triggered) state.pending.reset();
   ++state.revision;
 }

@@ -66,6 +66,7 @@ void PlanBatch::AddWrite(const PlanWrite& write) {
   jobs.Row().Add("job", write.job).AddTime("cursor", write.cursor);
   jobs.AddTime("next_look", write.next_look);
   jobs.AddBool("filled", write.gaps_filled).AddBool("triggered", write.triggered);
+  jobs.AddTime("next_gap", write.next_gap.value_or(absl::InfinitePast()));
   for (const SkipSpan& s : write.spans) {
     spans.Row().Add("job", write.job).AddTime("from_at", s.from).AddTime("to_at", s.to);
     spans.Add("first_period", s.first_period).Add("last_period", s.last_period);

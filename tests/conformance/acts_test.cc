@@ -310,6 +310,32 @@ TEST_F(Acts, APlanOfAnOldRevisionIsNotWritten) {
   EXPECT_FALSE(RowOf(acts(), KeyOf("a", 0)).ok());
 }
 
+// Planning under a clock that was set back fills some gaps, and others are still to come.
+TEST_F(Acts, AGapMovesOnAndTheCursorStays) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(PlanDays(store(), job, {0, 1, 2}).status());
+  ASSERT_OK(world().DeleteRow(KeyOf("a", 0)));
+  ASSERT_OK_AND_ASSIGN(const JobState before, ReadState(store(), "a"));
+  EXPECT_EQ(before.gap_from, DueOf(0));
+  for (const std::optional<absl::Time> next :
+       {std::optional(DueOf(1)), std::optional<absl::Time>()}) {
+    ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "a"));
+    PlanRequest plan;
+    PlanWrite& write = plan.writes.emplace_back();
+    write.job = "a";
+    write.expected_revision = state.revision;
+    write.cursor = state.cursor;
+    write.gaps_filled = true;
+    write.next_gap = next;
+    ASSERT_OK_AND_ASSIGN(const PlanAnswers answers, store().Plan(plan));
+    ASSERT_TRUE(answers.jobs[0].written);
+    ASSERT_OK_AND_ASSIGN(const JobState after, ReadState(store(), "a"));
+    EXPECT_EQ(after.gap_from, next);
+    EXPECT_EQ(after.cursor, before.cursor);
+  }
+}
+
 TEST_F(Acts, WhatIsPlannedForNowIsHeldByTheSameWrite) {
   const Job job = PlainJob("a");
   ASSERT_OK(ApplyJobs(acts(), {job}));

@@ -222,9 +222,11 @@ Statement UpdateJobs(const std::string& json) {
   return Sql(
       "UPDATE ? STRAIGHT_JOIN job j ON j.name = x.job SET j.revision = j.revision + 1, "
       "j.`cursor` = GREATEST(COALESCE(j.`cursor`, x.`cursor`), COALESCE(x.`cursor`, j.`cursor`)), "
-      "j.next_look = x.next_look, j.gap_from = IF(x.filled, NULL, j.gap_from), "
+      "j.next_look = x.next_look, j.gap_from = IF(x.filled, x.next_gap, j.gap_from), "
       "j.pending = IF(x.triggered, NULL, j.pending)",
-      {JsonTable(json, "job name, cursor time, next_look time, filled bool, triggered bool")});
+      {JsonTable(json,
+                 "job name, cursor time, next_look time, filled bool, triggered bool, "
+                 "next_gap time")});
 }
 
 Statement InsertSpans(const std::string& json) {

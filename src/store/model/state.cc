@@ -296,7 +296,7 @@ bool State::WritePlan(const PlanWrite& write, const NodeId* hold_by, absl::Durat
   ++job->row.revision;
   if (write.cursor != kPast) job->row.cursor = std::max(job->row.cursor, write.cursor);
   job->row.next_look = write.next_look;
-  if (write.gaps_filled) job->row.gap_from.reset();
+  if (write.gaps_filled) job->row.gap_from = write.next_gap;
   if (write.triggered) job->pending.reset();
   bool holdable = hold_by != nullptr && !job->row.suspension;
   for (const std::string& label : job->job.nodes) {

@@ -221,10 +221,10 @@ constexpr char kUpdateRows[] = R"(
 
 constexpr char kUpdateJobs[] = R"(
   update @.job j set revision = j.revision + 1, cursor = greatest(j.cursor, x.cursor),
-    next_look = x.next_look, gap_from = case when x.filled then null else j.gap_from end,
+    next_look = x.next_look, gap_from = case when x.filled then x.next_gap else j.gap_from end,
     pending = case when x.triggered then null else j.pending end
   from json_to_recordset($1::json) as x(job text, cursor timestamptz, next_look timestamptz,
-    filled boolean, triggered boolean) where j.name = x.job)";
+    filled boolean, triggered boolean, next_gap timestamptz) where j.name = x.job)";
 
 constexpr char kInsertSpans[] = R"(
   insert into @.job_span (job, kind, from_at, to_at, first_period, last_period, count, reason,

@@ -261,11 +261,11 @@ bool WritePlan(Connection& db, absl::Time now, const PlanWrite& write, HoldAtOnc
       db.Sql(
             "UPDATE job SET revision = revision + 1, cursor = CASE WHEN ?1 IS NULL THEN cursor "
             "WHEN cursor IS NULL THEN ?1 ELSE max(cursor, ?1) END, next_look = ?2, "
-            "gap_from = CASE WHEN ?3 THEN NULL ELSE gap_from END, "
+            "gap_from = CASE WHEN ?3 THEN ?7 ELSE gap_from END, "
             "pending = CASE WHEN ?4 THEN NULL ELSE pending END "
             "WHERE name = ?5 AND revision = ?6 AND NOT deleted",
             write.cursor, write.next_look, write.gaps_filled, write.triggered, write.job,
-            write.expected_revision)
+            write.expected_revision, write.next_gap.value_or(absl::InfinitePast()))
           .Run();
   if (taken == 0) return false;
   Jobs jobs(db);
