@@ -295,6 +295,26 @@ TEST_F(Acts, APersonsTriggerIsPending) {
   EXPECT_EQ(due.jobs.size(), 1u);
 }
 
+// As `job resume` is: START grants nothing before planning has looked at what the cap leaves (I17).
+TEST_F(Acts, AJobThatItsFileResumesLooksAtWhatItOwesFirst) {
+  Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(PlanDays(store(), job, {0}).status());
+  job.suspend = true;
+  job.priority = 1;
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  job.suspend = false;
+  job.priority = 2;
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "a"));
+  EXPECT_FALSE(state.suspended);
+  EXPECT_EQ(state.pending, Trigger::kPerson);
+  ASSERT_OK_AND_ASSIGN(const StartAnswer early, StartOne(store(), KeyOf("a", 0)));
+  EXPECT_EQ(early.result, StartResult::kGap);
+  ASSERT_OK(PlanDays(store(), job, {}).status());
+  ASSERT_OK(Claimed(store(), KeyOf("a", 0)).status());
+}
+
 TEST_F(Acts, APlanOfAnOldRevisionIsNotWritten) {
   const Job job = PlainJob("a");
   ASSERT_OK(ApplyJobs(acts(), {job}));

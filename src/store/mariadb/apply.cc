@@ -98,7 +98,7 @@ class Applied {
       Append(SuspendJob(step.job, {kByFile, absl::StrCat("suspend: true in ", request_.source)},
                         now_));
     } else if (step.resume) {
-      Append(ResumeJob(step.job, false,
+      Append(ResumeJob(step.job, true,
                        {kByFile, absl::StrCat("suspend: false in ", request_.source)}, now_));
     }
     writes.push_back(EventOf("applied", step.job, "", request_.act, now_,

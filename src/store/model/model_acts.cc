@@ -427,7 +427,7 @@ class ModelActs final : public ActStore {
     job.row.next_look = absl::UnixEpoch();
     if (definition.job.suspend && !job.row.suspension) SuspendJob(job, {"file", "suspend: true"});
     if (!definition.job.suspend && job.row.suspension && job.row.suspension->by == "file") {
-      ResumeJob(job, false, {"file", "suspend: false"});
+      ResumeJob(job, true, {"file", "suspend: false"});
     }
     s_.AddEvent({.kind = "applied", .job = name, .who = request.act.who, .why = request.act.why});
   }

@@ -185,7 +185,7 @@ class Applied {
       Append(SuspendJob(session_, job.name,
                         {kByFile, absl::StrCat("suspend: true in ", request_.source)}));
     } else if (!job.suspend && suspended && known->suspended_by == kByFile) {
-      Append(ResumeJob(session_, job.name, false,
+      Append(ResumeJob(session_, job.name, true,
                        {kByFile, absl::StrCat("suspend: false in ", request_.source)}));
     }
   }

@@ -133,7 +133,7 @@ void FollowSuspend(Connection& db, absl::Time now, const Job& job, const std::op
     SuspendJob(db, now, job.name, {kByFile, absl::StrCat("suspend: true in ", request.source)});
   }
   if (!job.suspend && suspended && was->suspended_by == kByFile) {
-    ResumeJob(db, now, job.name, false,
+    ResumeJob(db, now, job.name, true,
               {kByFile, absl::StrCat("suspend: false in ", request.source)});
   }
 }
