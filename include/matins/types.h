@@ -36,7 +36,10 @@ struct SchedulerOptions {
   // Of this node. A job with `nodes: [x]` runs only where x is among them. A job with a handler
   // needs none: only nodes that were given its handler run it.
   std::vector<std::string> labels;
-  int slots = 64;        // runs of this node at a time; 1 or more
+  // Runs of this node at a time; 1 or more. Handlers that end soon share a few threads; one that
+  // waits has a thread to itself, so this is also the most threads. Where a `command` runs a
+  // process, fewer are better.
+  int slots = 2000;
   int global_limit = 0;  // runs in the whole store at a time; 0: none
   // Stands in every recorded act. Empty: "program:USER@HOST".
   std::string who;

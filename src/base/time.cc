@@ -1,6 +1,7 @@
 #include "base/time.h"
 
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -22,9 +23,42 @@ constexpr std::array<std::pair<absl::string_view, int64_t>, 6> kUnitsMs = {{{"w"
 // A century in milliseconds: longer lengths are typing errors, and far from overflow.
 constexpr int64_t kMostMs = int64_t{36'525} * 86'400'000;
 
+// "2026-11-29T01:02:03", the form that nearly all instants have, without the library's general
+// machinery: each run has several.
+std::optional<absl::CivilSecond> WholeSecond(absl::string_view text) {
+  if (text.size() < 19 || text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' ||
+      text[16] != ':') {
+    return std::nullopt;
+  }
+  bool digits = true;
+  const auto number = [&](size_t at, size_t length) {
+    int value = 0;
+    for (size_t i = at; i < at + length; ++i) {
+      digits &= absl::ascii_isdigit(static_cast<unsigned char>(text[i]));
+      value = value * 10 + (text[i] - '0');
+    }
+    return value;
+  };
+  const int year = number(0, 4), month = number(5, 2), day = number(8, 2);
+  const int hour = number(11, 2), minute = number(14, 2), second = number(17, 2);
+  if (!digits) return std::nullopt;
+  const absl::CivilSecond civil(year, month, day, hour, minute, second);
+  // A date that does not exist would have become another one.
+  const bool exists = civil.month() == month && civil.day() == day && civil.hour() == hour &&
+                      civil.minute() == minute && civil.second() == second;
+  return exists ? std::optional(civil) : std::nullopt;
+}
+
 }  // namespace
 
 std::string FormatInstant(absl::Time t) {
+  const absl::CivilSecond civil = absl::ToCivilSecond(t, absl::UTCTimeZone());
+  if (civil.year() >= 1000 && civil.year() <= 9999 &&
+      absl::FromCivil(civil, absl::UTCTimeZone()) == t) {
+    const auto two = [](int value) { return absl::Dec(value, absl::kZeroPad2); };
+    return absl::StrCat(FormatDay(absl::CivilDay(civil)), "T", two(civil.hour()), ":",
+                        absl::StrCat(two(civil.minute()), ":", two(civil.second()), "Z"));
+  }
   return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E*SZ", t, absl::UTCTimeZone());
 }
 
@@ -33,6 +67,9 @@ std::string FormatLocal(absl::Time t, const absl::TimeZone& zone) {
 }
 
 absl::StatusOr<absl::Time> ParseInstant(absl::string_view text) {
+  if (text.size() == 20 && text[19] == 'Z') {
+    if (const auto civil = WholeSecond(text)) return absl::FromCivil(*civil, absl::UTCTimeZone());
+  }
   absl::Time t;
   std::string error;
   std::string form(text);
@@ -46,7 +83,10 @@ absl::StatusOr<absl::Time> ParseInstant(absl::string_view text) {
 }
 
 std::string FormatDay(absl::CivilDay day) {
-  return absl::StrFormat("%04d-%02d-%02d", day.year(), day.month(), day.day());
+  if (day.year() < 0) return absl::StrFormat("%04d-%02d-%02d", day.year(), day.month(), day.day());
+  return absl::StrCat(absl::Dec(day.year(), absl::kZeroPad4), "-",
+                      absl::Dec(day.month(), absl::kZeroPad2), "-",
+                      absl::Dec(day.day(), absl::kZeroPad2));
 }
 
 absl::StatusOr<absl::CivilDay> ParseDay(absl::string_view text) {

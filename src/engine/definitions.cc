@@ -34,11 +34,20 @@ void Definitions::Note(const JobState& state) {
   if (state.versions.empty()) return;
   const JobVersion& newest = state.versions.back();
   absl::MutexLock lock(&mutex_);
-  current_[state.job] = {newest.number, newest.definition};
+  Version& current = current_[state.job];
+  if (current.number == newest.number && current.definition == newest.definition) return;
+  current = {newest.number, newest.definition, nullptr};
 }
 
 absl::StatusOr<DefinitionPtr> Definitions::Current(Store& store, const std::string& job,
                                                    int version) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto it = current_.find(job);
+    if (it != current_.end() && it->second.number >= version && it->second.meaning != nullptr) {
+      return it->second.meaning;
+    }
+  }
   const auto known = [&]() -> std::string {
     absl::MutexLock lock(&mutex_);
     const auto it = current_.find(job);
@@ -56,7 +65,11 @@ absl::StatusOr<DefinitionPtr> Definitions::Current(Store& store, const std::stri
     return absl::NotFoundError(absl::StrCat("job ", job, ": version ", version,
                                             " is not in the store; it was deleted meanwhile"));
   }
-  return Resolve(definition);
+  ASSIGN_OR_RETURN(DefinitionPtr meaning, Resolve(definition));
+  absl::MutexLock lock(&mutex_);
+  Version& current = current_[job];
+  if (current.definition == definition) current.meaning = meaning;
+  return meaning;
 }
 
 }  // namespace matins

@@ -34,6 +34,7 @@ class Definitions {
   struct Version {
     int number = 0;
     std::string definition;
+    DefinitionPtr meaning;  // null: not asked for yet
   };
   absl::Mutex mutex_;
   absl::flat_hash_map<std::string, DefinitionPtr> meanings_ ABSL_GUARDED_BY(mutex_);

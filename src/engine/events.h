@@ -59,6 +59,8 @@ class EngineEvents {
   virtual ~EngineEvents() = default;
   // From any lane's thread, many at a time; quick, and never back into the engine.
   virtual void OnEvent(const EngineEvent& event) = 0;
+  // False: nobody would hear it. Does not change.
+  virtual bool Listens() const { return true; }
 };
 
 // Hears nothing.

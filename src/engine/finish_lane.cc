@@ -14,7 +14,7 @@
 namespace matins {
 namespace {
 
-constexpr size_t kEndsACall = 200;
+constexpr size_t kEndsACall = 500;
 
 absl::string_view HistoryType(const Outcome& outcome) {
   return outcome.kind == Outcome::Kind::kDone || outcome.kind == Outcome::Kind::kDoneByJob
@@ -79,7 +79,10 @@ void FinishLane::TakeEvent(int64_t id, const RunnerEvent& event) {
   const bool is_check = id < 0;
   if (std::holds_alternative<RunStarted>(event.what)) {
     if (is_check) return;
-    run.started_at = run.run->claim.claimed_at + (node_.clock.BootNow() - run.run->received);
+    const absl::Duration at = std::get<RunStarted>(event.what).at;
+    run.started_at =
+        run.run->claim.claimed_at +
+        ((at == absl::ZeroDuration() ? node_.clock.BootNow() : at) - run.run->received);
     run.next_copy = node_.clock.BootNow() + node_.options.output;
     Testify(node_, "start", "ok", TicketOf(run.run->claim), run.run->claim.checkpoint);
     node_.Say(event::kRunStarted, run.run->claim.key, run.run->claim.fence);

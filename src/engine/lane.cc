@@ -42,6 +42,7 @@ void EngineNode::StopRun(const LiveRun& run, StopReason why, absl::Duration grac
 EngineEvents& NoEvents() {
   class Deaf final : public EngineEvents {
     void OnEvent(const EngineEvent&) override {}
+    bool Listens() const override { return false; }
   };
   static Deaf* const deaf = new Deaf;
   return *deaf;

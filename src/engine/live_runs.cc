@@ -6,8 +6,13 @@
 #include "engine/timing.h"
 
 namespace matins {
+namespace {
 
-void LiveRuns::Add(LiveRunPtr run) {
+bool ByFence(const LiveRunPtr& a, const LiveRunPtr& b) { return a->claim.fence < b->claim.fence; }
+
+}  // namespace
+
+bool LiveRuns::Add(LiveRunPtr run) {
   absl::MutexLock lock(&mutex_);
   Entry entry;
   entry.next_beat = run->definition == nullptr ? absl::InfiniteDuration()
@@ -15,7 +20,10 @@ void LiveRuns::Add(LiveRunPtr run) {
   entry.last_proof = run->sent;
   const int64_t fence = run->claim.fence;
   entry.run = std::move(run);
+  const bool sooner = entry.next_beat < told_;
+  told_ = std::min(told_, entry.next_beat);
   runs_[fence] = std::move(entry);
+  return sooner;
 }
 
 LiveRunPtr LiveRuns::Find(int64_t fence) const {
@@ -38,6 +46,7 @@ std::vector<LiveRunPtr> LiveRuns::All() const {
   absl::MutexLock lock(&mutex_);
   std::vector<LiveRunPtr> all;
   for (const auto& [fence, entry] : runs_) all.push_back(entry.run);
+  std::sort(all.begin(), all.end(), ByFence);
   return all;
 }
 
@@ -53,16 +62,19 @@ std::vector<LiveRunPtr> LiveRuns::DueBeats(absl::Duration now) const {
       soon.push_back(entry.run);
     }
   }
+  std::sort(due.begin(), due.end(), ByFence);
+  std::sort(soon.begin(), soon.end(), ByFence);
   if (!due.empty()) due.insert(due.end(), soon.begin(), soon.end());
   return due;
 }
 
-absl::Duration LiveRuns::NextBeat() const {
+absl::Duration LiveRuns::NextBeat() {
   absl::MutexLock lock(&mutex_);
   absl::Duration next = absl::InfiniteDuration();
   for (const auto& [fence, entry] : runs_) {
     if (!entry.withheld) next = std::min(next, entry.next_beat);
   }
+  told_ = next;
   return next;
 }
 

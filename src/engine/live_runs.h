@@ -3,11 +3,11 @@
 #define MATINS_ENGINE_LIVE_RUNS_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/definitions.h"
@@ -31,7 +31,8 @@ using LiveRunPtr = std::shared_ptr<const LiveRun>;
 // Thread-safe: the start lane adds, the beat lane beats, the finish lane takes away.
 class LiveRuns {
  public:
-  void Add(LiveRunPtr run);
+  // Answers whether its first beat comes before the one that NextBeat told last.
+  bool Add(LiveRunPtr run);
   // Null where it is not, or no longer, this node's.
   LiveRunPtr Find(int64_t fence) const;
   void Remove(int64_t fence);
@@ -44,7 +45,7 @@ class LiveRuns {
   // When the last call that proved its lease was sent: START, or the last accepted beat.
   absl::Duration LastProof(int64_t fence) const;
   // The earliest beat; InfiniteDuration: none.
-  absl::Duration NextBeat() const;
+  absl::Duration NextBeat();
   // A beat sent at `sent` was accepted.
   void Beaten(int64_t fence, absl::Duration sent);
   // It was not answered; it is tried again at `again`.
@@ -63,7 +64,8 @@ class LiveRuns {
     bool withheld = false;
   };
   mutable absl::Mutex mutex_;
-  std::map<int64_t, Entry> runs_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<int64_t, Entry> runs_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration told_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
 };
 
 }  // namespace matins

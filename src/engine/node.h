@@ -59,12 +59,14 @@ struct EngineNode {
         clock(node_clock),
         runner(node_runner),
         history(node_history),
+        testifies(&node_history != &NoHistory()),
         events(node_events) {}
 
   const NodeOptions options;
   Clock& clock;
   Runner& runner;
   History& history;
+  const bool testifies;  // somebody reads the history
   EngineEvents& events;
   Counters counters;
   Definitions definitions;
@@ -93,7 +95,7 @@ struct EngineNode {
   int free_slots() const { return std::max(0, options.slots - live.count() - waiting.load()); }
   void Say(absl::string_view name, const PeriodKey& key = {}, int64_t fence = 0,
            std::string detail = "") {
-    events.OnEvent({name, false, key, fence, std::move(detail)});
+    if (events.Listens()) events.OnEvent({name, false, key, fence, std::move(detail)});
   }
   void Alarm(absl::string_view name, const PeriodKey& key, int64_t fence, std::string detail) {
     events.OnEvent({name, true, key, fence, std::move(detail)});

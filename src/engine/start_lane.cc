@@ -16,6 +16,10 @@ namespace matins {
 namespace {
 
 constexpr size_t kMostSaid = 10'000;
+// Rows a call: more would make those that come due meanwhile wait for it.
+constexpr int kStartsACall = 500;
+// A backlog that START could not take (others have it locked) is looked at again after this.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(5);
 
 absl::string_view ResultText(StartResult result) {
   switch (result) {
@@ -59,8 +63,11 @@ absl::StatusOr<absl::Duration> StartLane::Turn() {
   }
   // Planning looks first, then rings.
   if (node_.judged_until_us == 0) return node_.clock.BootNow() + node_.options.poll;
+  if (node_.freed.exchange(false)) backlog_ = true;
   if (node_.clock.BootNow() >= next_hold_) RETURN_IF_ERROR(Hold());
   RETURN_IF_ERROR(StartDue());
+  // Free slots ring.
+  if (AlsoDue(free_slots(), 0) > 0) return node_.clock.BootNow();
   return heap_.empty() ? next_hold_ : std::min(next_hold_, heap_.top().at);
 }
 
@@ -74,6 +81,7 @@ absl::Status StartLane::Hold() {
   request.node = node_.options.id;
   request.ahead = node_.options.ahead;
   request.limit = node_.free_slots();
+  request.due = false;
   if (request.limit == 0) {
     next_hold_ = node_.clock.BootNow() + node_.options.poll;
     return absl::OkStatus();
@@ -84,6 +92,7 @@ absl::Status StartLane::Hold() {
     Push({BootAt(row.not_before, answer.now, received), row});
     ++node_.counters.held;
   }
+  if (answer.due) backlog_ = true;
   // As many as were asked for: there may be more, for when a slot is free.
   next_hold_ = std::min(
       BootAt(answer.next_start - node_.options.ahead, answer.now, received + absl::Milliseconds(1)),
@@ -91,23 +100,33 @@ absl::Status StartLane::Hold() {
   return absl::OkStatus();
 }
 
+int StartLane::AlsoDue(int free, int named) {
+  const int room = std::min(free, kStartsACall) - named;
+  if (!backlog_ || room <= 0) return 0;
+  // A call costs the store about as much as a hundred rows: a long backlog is taken in large parts.
+  const int worth = std::min(kStartsACall, node_.options.slots) / 2;
+  return many_ && free < worth ? 0 : room;
+}
+
 absl::Status StartLane::StartDue() {
   std::vector<Waiting> due;
   std::vector<Waiting> no_slot;
   const absl::Duration now = node_.clock.BootNow();
-  int slots = free_slots();
-  while (!heap_.empty() && heap_.top().at <= now) {
-    (slots-- > 0 ? due : no_slot).push_back(heap_.top());
+  const int free = free_slots();
+  while (!heap_.empty() && heap_.top().at <= now && due.size() < kStartsACall) {
+    (static_cast<int>(due.size()) < free ? due : no_slot).push_back(heap_.top());
     heap_.pop();
   }
   node_.waiting = static_cast<int>(heap_.size());
-  const bool freed = node_.freed.exchange(false);
-  if (!due.empty() || (freed && slots > 0)) {
-    RETURN_IF_ERROR(Send(std::move(due), std::max(0, slots)));
-  }
-  if (no_slot.empty()) return absl::OkStatus();
+  const int also = AlsoDue(free, static_cast<int>(due.size()));
+  if (!due.empty() || also > 0) RETURN_IF_ERROR(Send(std::move(due), also));
+  return ReturnUnstartable(no_slot);
+}
+
+absl::Status StartLane::ReturnUnstartable(const std::vector<Waiting>& rows) {
+  if (rows.empty()) return absl::OkStatus();
   std::vector<PeriodKey> keys;
-  for (const Waiting& waiting : no_slot) keys.push_back(waiting.row.key);
+  for (const Waiting& waiting : rows) keys.push_back(waiting.row.key);
   return store().Unhold(node_.options.id, keys);
 }
 
@@ -148,11 +167,12 @@ absl::Status StartLane::Take(const std::vector<Waiting>& rows, const StartReques
   MATINS_FAULT_POINT("start.after_answer");
   const absl::Duration received = node_.clock.BootNow();
   std::vector<PeriodKey> newcomers;
+  std::vector<RunRequest> launched;
   for (size_t i = 0; i < answers.rows.size(); ++i) {
     const StartAnswer& answer = answers.rows[i];
     if (answer.result == StartResult::kStarted) {
-      said_.erase(answer.key);
-      Launch(*answer.claim, sent);
+      if (!said_.empty()) said_.erase(answer.key);
+      Launch(*answer.claim, sent, launched);
     } else if (answer.result == StartResult::kNotDue && i < rows.size()) {
       Push({BootAt(rows[i].row.not_before, answers.now, received + absl::Milliseconds(1)),
             rows[i].row});
@@ -162,6 +182,14 @@ absl::Status StartLane::Take(const std::vector<Waiting>& rows, const StartReques
       Refused(answer, newcomers);
     }
   }
+  if (request.also_due > 0) {
+    backlog_ = many_ = answers.more;
+    if (many_ && launched.empty()) {
+      backlog_ = false;
+      next_hold_ = std::min(next_hold_, received + kLookAgain);
+    }
+  }
+  if (!launched.empty()) node_.runner.StartAll(std::move(launched));
   MATINS_FAULT_POINT("start.after_launch");
   return newcomers.empty() ? absl::OkStatus() : Replace(newcomers);
 }
@@ -203,7 +231,7 @@ void StartLane::Refused(const StartAnswer& answer, std::vector<PeriodKey>& newco
   }
 }
 
-void StartLane::Launch(const Claim& claim, absl::Duration sent) {
+void StartLane::Launch(const Claim& claim, absl::Duration sent, std::vector<RunRequest>& requests) {
   ++node_.counters.claims;
   Testify(node_, "claim", "ok", TicketOf(claim));
   node_.Say(event::kClaimed, claim.key, claim.fence);
@@ -213,23 +241,22 @@ void StartLane::Launch(const Claim& claim, absl::Duration sent) {
   run->received = node_.clock.BootNow();
   absl::StatusOr<DefinitionPtr> definition =
       node_.definitions.Current(store(), claim.key.job, claim.current_version);
-  absl::StatusOr<RunRequest> request = absl::UnknownError("");
+  absl::Status failed = definition.status();
   if (definition.ok()) {
     run->definition = *std::move(definition);
     const Job& job = run->job();
     run->time_out = TimeOutDeadline(sent, job.timeout, job.grace, job.lock.ttl);
-    request = RunRequestOf(*run, node_.options);
-  } else {
-    request = definition.status();
+    absl::StatusOr<RunRequest> request = RunRequestOf(*run, node_.options);
+    failed = request.status();
+    if (request.ok()) requests.push_back(*std::move(request));
   }
-  node_.live.Add(run);
-  if (!request.ok()) {
-    node_.not_launched.Put({run, request.status()});
+  const bool sooner = node_.live.Add(run);
+  if (!failed.ok()) {
+    node_.not_launched.Put({run, std::move(failed)});
     node_.Ring(LaneKind::kFinish);
-    return;
+  } else if (sooner) {
+    node_.Ring(LaneKind::kBeat);
   }
-  node_.runner.Start(*std::move(request));
-  node_.Ring(LaneKind::kBeat);
 }
 
 absl::Status StartLane::Replace(const std::vector<PeriodKey>& newcomers) {

@@ -14,9 +14,10 @@
 namespace matins {
 
 // Holds rows a few seconds ahead, no more than it has slots for, each with a timer of the boot
-// clock (timing.h); STARTs those that are due in one call; launches what was granted. A refused row
-// is dropped: the store looks at it again when something frees it, and whoever is free then starts
-// it.
+// clock (timing.h); STARTs those that are due, hundreds in a call; launches what was granted. What
+// is due already when it is found is not held first: START takes it. While there is a backlog it
+// waits for a part of its slots to be free, so that a call is worth its price. A refused row is
+// dropped: the store looks at it again when something frees it, and whoever is free then starts it.
 //
 // Crash windows:
 //   start.before_send   the rows stay held until held_until, then any node starts them
@@ -41,13 +42,16 @@ class StartLane final : public Lane {
   absl::StatusOr<absl::Duration> Turn() override;
   absl::Status Hold();
   absl::Status StartDue();
+  // How many of what is due and not held here are to be started besides `named` rows.
+  int AlsoDue(int free, int named);
+  absl::Status ReturnUnstartable(const std::vector<Waiting>& rows);
   absl::Status GiveBack();
   absl::Status Send(std::vector<Waiting> rows, int also_due);
   absl::Status Take(const std::vector<Waiting>& rows, const StartRequest& request,
                     const StartAnswers& answers, absl::Duration sent);
   void SayRefused(const StartAnswer& answer);
   void Refused(const StartAnswer& answer, std::vector<PeriodKey>& newcomers);
-  void Launch(const Claim& claim, absl::Duration sent);
+  void Launch(const Claim& claim, absl::Duration sent, std::vector<RunRequest>& requests);
   absl::Status Replace(const std::vector<PeriodKey>& newcomers);
   void Push(Waiting waiting);
   int free_slots() const { return node_.options.slots - node_.live.count(); }
@@ -55,6 +59,8 @@ class StartLane final : public Lane {
   const std::unique_ptr<Random> random_;
   std::priority_queue<Waiting, std::vector<Waiting>, Later> heap_;
   absl::Duration next_hold_ = absl::ZeroDuration();
+  bool backlog_ = false;                   // something is due that is not held here
+  bool many_ = false;                      // so much that the last call did not take it all
   std::map<PeriodKey, std::string> said_;  // why a row was refused, as it was said last
 };
 

@@ -13,6 +13,7 @@ namespace matins {
 // `result`: inv, ok, refused, info; of a resolve also yes and no.
 inline void Testify(EngineNode& node, absl::string_view type, absl::string_view result,
                     const Ticket& ticket, int64_t number = -1, absl::string_view detail = "") {
+  if (!node.testifies) return;
   node.history.Record({.type = type,
                        .result = result,
                        .node = node.options.id.name,

@@ -18,13 +18,20 @@ class EventQueue {
  public:
   void SetWakeUp(std::function<void()> wake_up);
   void Push(RunnerEvent event);
+  // Without a wake-up; whoever pushes it sees to one (Push, or Flush) soon.
+  void PushQuietly(RunnerEvent event);
+  // Wakes where something lies here that nobody was woken for.
+  void Flush();
   std::vector<RunnerEvent> TakeAll();
 
  private:
+  std::function<void()> Add(RunnerEvent event, bool wake);
+
   absl::Mutex mutex_;
   std::function<void()> wake_up_ ABSL_GUARDED_BY(mutex_);
   std::vector<RunnerEvent> events_ ABSL_GUARDED_BY(mutex_);
   size_t output_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;  // since the last TakeAll
 };
 
 }  // namespace matins

@@ -29,6 +29,7 @@ class HandlerRunner final : public Runner {
     {
       absl::MutexLock lock(&mutex_);
       closing_ = true;
+      work_.SignalAll();
       waiting_.clear();
       for (auto& [id, run] : runs_) runs.push_back(run);
       // Those in Ask wake up refused.
@@ -41,21 +42,30 @@ class HandlerRunner final : public Runner {
   }
 
   void Start(RunRequest request) override {
-    const int64_t id = request.run;
-    auto handler = options_.handlers.find(request.program.handler);
-    if (handler == options_.handlers.end()) {
-      events_.Push({id, NoSuchHandler(request.program.handler)});
-      return;
-    }
+    std::vector<RunRequest> one;
+    one.push_back(std::move(request));
+    StartAll(std::move(one));
+  }
+
+  void StartAll(std::vector<RunRequest> requests) override {
     absl::MutexLock lock(&mutex_);
-    auto run = std::make_shared<Run>(*this, std::move(request), handler->second);
-    runs_[id] = run;
-    waiting_.push_back(std::move(run));
-    ++changes_;
-    if (waiting_.size() > static_cast<size_t>(idle_) && busy_ < options_.threads) {
-      ++busy_;
-      threads_.emplace_back([this] { Work(); });
+    for (RunRequest& request : requests) {
+      const int64_t id = request.run;
+      const auto handler = options_.handlers.find(request.program.handler);
+      if (handler == options_.handlers.end()) {
+        events_.Push({id, NoSuchHandler(request.program.handler)});
+        continue;
+      }
+      auto run = std::make_shared<Run>(*this, std::move(request), handler->second);
+      next_act_ = std::min(next_act_, run->plan.NextAt());
+      runs_[id] = run;
+      waiting_.push_back(std::move(run));
     }
+    if (waiting_.empty()) return;
+    // Threads that are awake come to it at once, if what they run is short.
+    const bool held_up = options_.clock->BootNow() - taken_at_ >= kStuck;
+    if (held_up || busy_ - idle_ < kEagerThreads) Wake(1);
+    ++changes_;
   }
 
   void Stop(int64_t run, StopReason reason, absl::Duration grace) override {
@@ -63,6 +73,7 @@ class HandlerRunner final : public Runner {
     auto it = runs_.find(run);
     if (it == runs_.end()) return;
     it->second->plan.Ask(reason, options_.clock->BootNow(), grace);
+    next_act_ = absl::ZeroDuration();
     ++changes_;
   }
 
@@ -70,7 +81,9 @@ class HandlerRunner final : public Runner {
     absl::MutexLock lock(&mutex_);
     for (const DeadlineMove& move : moves) {
       auto it = runs_.find(move.run);
-      if (it != runs_.end()) it->second->plan.MoveLease(move.lease);
+      if (it == runs_.end()) continue;
+      it->second->plan.MoveLease(move.lease);
+      next_act_ = std::min(next_act_, it->second->plan.NextAt());
     }
     ++changes_;
   }
@@ -156,18 +169,39 @@ class HandlerRunner final : public Runner {
 
   std::shared_ptr<Run> NextRun() {
     absl::MutexLock lock(&mutex_);
-    ++idle_;
-    auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return closing_ || !waiting_.empty();
-    };
-    mutex_.Await(absl::Condition(&ready));
-    --idle_;
+    while (waiting_.empty() && !closing_) {
+      ++idle_;
+      work_.Wait(&mutex_);
+      --idle_;
+    }
     if (closing_) return nullptr;
     std::shared_ptr<Run> run = std::move(waiting_.front());
     waiting_.pop_front();
     run->entered = true;
-    events_.Push({run->what.run, RunStarted{}});
+    taken_at_ = options_.clock->BootNow();
+    grow_ = 1;
+    // While more are to come, whoever listens need not be woken for each.
+    quiet_ |= !waiting_.empty();
+    RunnerEvent started{run->what.run, RunStarted{.at = taken_at_}};
+    waiting_.empty() ? events_.Push(std::move(started)) : events_.PushQuietly(std::move(started));
+    // One more while others wait: handlers that end at once need few threads, and those that do
+    // not are seen by the watchdog.
+    if (!waiting_.empty() && busy_ - idle_ < kEagerThreads) Wake(1);
     return run;
+  }
+
+  // Lets up to `count` more threads take what waits.
+  void Wake(int count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    count = std::min(count, static_cast<int>(waiting_.size()));
+    int idle = idle_;
+    for (; count > 0; --count) {
+      if (idle-- > 0) {
+        work_.Signal();
+      } else if (busy_ < options_.threads) {
+        ++busy_;
+        threads_.emplace_back([this] { Work(); });
+      }
+    }
   }
 
   void End(Run& run, absl::Status status, bool dead) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -180,22 +214,31 @@ class HandlerRunner final : public Runner {
 
   // ---- the watchdog ----
 
-  // Never waits long at a time: the wait itself may not count a suspended machine's sleep.
+  // Never waits long at a time: the wait itself may not count a suspended machine's sleep. While
+  // runs wait for a thread it looks often whether those that are awake come to them.
   void Watch() {
     absl::MutexLock lock(&mutex_);
     while (!closing_) {
       const int64_t seen = changes_;
-      absl::Duration next = options_.clock->BootNow() + absl::Seconds(1);
-      for (auto& [id, run] : runs_) next = std::min(next, run->plan.NextAt());
+      const bool busy = !waiting_.empty() || quiet_;
+      const absl::Duration look = busy ? kStuck : absl::Seconds(1);
+      const absl::Duration next = std::min(options_.clock->BootNow() + look, next_act_);
       auto wake = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return closing_ || changes_ != seen;
       };
       options_.clock->AwaitUntil(mutex_, absl::Condition(&wake), next);
-      Act(options_.clock->BootNow());
+      const absl::Duration now = options_.clock->BootNow();
+      if (!waiting_.empty() && now - taken_at_ >= kStuck) {
+        Wake(grow_);
+        grow_ = std::min(2 * grow_, options_.threads);
+      }
+      if (std::exchange(quiet_, false)) events_.Flush();
+      if (now >= next_act_) Act(now);
     }
   }
 
   void Act(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    next_act_ = absl::InfiniteDuration();
     std::vector<std::shared_ptr<Run>> runs;
     for (auto& [id, run] : runs_) runs.push_back(run);
     for (auto& run : runs) {
@@ -210,6 +253,7 @@ class HandlerRunner final : public Runner {
         LetGo(*run);
       }
     }
+    for (auto& [id, run] : runs_) next_act_ = std::min(next_act_, run->plan.NextAt());
   }
 
   // A callback on the token may call back into here, or take its time.
@@ -232,11 +276,21 @@ class HandlerRunner final : public Runner {
     }
   }
 
+  // So many threads are woken without a look at whether the others are held up.
+  static constexpr int kEagerThreads = 2;
+  // A run that waits so long for a thread gets another.
+  static constexpr absl::Duration kStuck = absl::Microseconds(500);
+
   const HandlerRunnerOptions options_;
   EventQueue events_;
   absl::Mutex mutex_;
+  absl::CondVar work_;  // something waits, or closing
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;  // each is a reason for the watchdog to look
+  absl::Duration next_act_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();  // at the latest
+  bool quiet_ ABSL_GUARDED_BY(mutex_) = false;  // an event lies there that nobody was woken for
+  absl::Duration taken_at_ ABSL_GUARDED_BY(mutex_);  // when a thread took the last run
+  int grow_ ABSL_GUARDED_BY(mutex_) = 1;             // threads that the next look adds
   int idle_ ABSL_GUARDED_BY(mutex_) = 0;
   int busy_ ABSL_GUARDED_BY(mutex_) = 0;  // threads, less those of functions that were let go
   std::map<int64_t, std::shared_ptr<Run>> runs_ ABSL_GUARDED_BY(mutex_);

@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "execute/handler_runner.h"
 
@@ -14,6 +17,16 @@ class JoinedRunner final : public Runner {
     Runner& runner = request.program.handler.empty() ? *processes_ : *handlers_;
     runner.Start(std::move(request));
   }
+  void StartAll(std::vector<RunRequest> requests) override {
+    const auto handlers = std::stable_partition(
+        requests.begin(), requests.end(),
+        [](const RunRequest& request) { return request.program.handler.empty(); });
+    std::vector<RunRequest> for_handlers(std::make_move_iterator(handlers),
+                                         std::make_move_iterator(requests.end()));
+    requests.erase(handlers, requests.end());
+    if (!requests.empty()) processes_->StartAll(std::move(requests));
+    if (!for_handlers.empty()) handlers_->StartAll(std::move(for_handlers));
+  }
   // Each passes over the runs that it does not know.
   void Stop(int64_t run, StopReason reason, absl::Duration grace) override {
     processes_->Stop(run, reason, grace);
@@ -28,8 +41,8 @@ class JoinedRunner final : public Runner {
     handlers_->Reply(run, ask, std::move(answer));
   }
   std::vector<RunnerEvent> Poll() override {
-    std::vector<RunnerEvent> events = processes_->Poll();
-    for (RunnerEvent& event : handlers_->Poll()) events.push_back(std::move(event));
+    std::vector<RunnerEvent> events = handlers_->Poll();
+    for (RunnerEvent& event : processes_->Poll()) events.push_back(std::move(event));
     return events;
   }
   void SetWakeUp(std::function<void()> wake_up) override {

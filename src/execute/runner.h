@@ -112,7 +112,8 @@ struct RunRequest {
 };
 
 struct RunStarted {
-  int pid = 0;  // 0: not a process
+  int pid = 0;        // 0: not a process
+  absl::Duration at;  // of the boot clock; zero: when it is polled
 };
 
 enum class AskKind { kCheckpoint, kResult, kFence };
@@ -191,6 +192,10 @@ class Runner {
   virtual ~Runner() = default;
   // The answer is an event. A run id is used once.
   virtual void Start(RunRequest request) = 0;
+  // The same for many.
+  virtual void StartAll(std::vector<RunRequest> requests) {
+    for (RunRequest& request : requests) Start(std::move(request));
+  }
   // SIGTERM now, SIGKILL after `grace` or at an earlier deadline. Cannot be taken back, and the
   // first reason stands.
   virtual void Stop(int64_t run, StopReason reason, absl::Duration grace) = 0;

@@ -71,6 +71,7 @@ class Core final : private EngineEvents {
   Drive* drive();
   void LookNow();
   void OnEvent(const EngineEvent& event) override;
+  bool Listens() const override { return options_.on_event != nullptr; }
 
   SchedulerOptions options_;
   Clock* const test_clock_;

@@ -111,7 +111,7 @@ void StartRules::JudgeOne(Judged& judged) {
   const auto found = facts_.rows.find(judged.answer.key);
   if (found == facts_.rows.end()) return;  // kTaken: gone, or another has it locked
   const RowFacts& facts = found->second;
-  judged.row = facts.row;
+  judged.row = &facts.row;
   const auto job = facts_.jobs.find(facts.row.key.job);
   JobFacts* const j = job == facts_.jobs.end() ? nullptr : &job->second;
   if (!Ready(facts, j, judged) || !InOrder(facts, *j, judged) || !Free(facts, *j, judged)) return;

@@ -15,7 +15,7 @@ namespace matins {
 
 struct Judged {
   StartAnswer answer;
-  std::optional<PeriodRow> row;
+  const PeriodRow* row = nullptr;             // lives as long as the rules; null: none was there
   bool put_off = false;                       // looked at again later
   absl::Time look_at = absl::InfinitePast();  // then; InfinitePast: after the request's put_off
   std::string waits_for;  // or when this is freed: "job/NAME", "lock/KEY", "after/JOB", "global"
@@ -30,10 +30,12 @@ struct StartFacts {
     std::optional<absl::Time> gap_from;
     absl::Time cursor = absl::InfinitePast();
     int64_t running = 0, backfills = 0;
+    bool serialised = false;  // its runs are begun one at a time, under its lock
   };
   struct Row {
     PeriodRow row;
     std::string lock_key;
+    std::string place;  // where it lies, for a store that can say so
     // What stands in its way, empty where nothing does: an older period, a job of `after`, the
     // lock's holder, the lock of a run whose lease outlives its row.
     std::string older, after, holder, leftover;
@@ -53,6 +55,7 @@ class StartRules {
   // for, and those that were not reached have no answer.
   std::vector<Judged> Judge(const std::vector<PeriodKey>& keys, size_t named);
   absl::Time now() const { return facts_.now; }
+  const StartFacts& facts() const { return facts_; }
 
  private:
   using RowFacts = StartFacts::Row;

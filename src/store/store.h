@@ -96,12 +96,14 @@ struct HoldRequest {
   NodeId node;
   absl::Duration ahead = absl::Seconds(5);  // rows that may start by now + ahead
   int limit = 100;                          // no more than the node's free slots
+  bool due = true;  // also those that are due already; without, START is to take them (also_due)
 };
 
 struct HoldAnswer {
   absl::Time now;
   std::vector<HeldRow> rows;                       // held until not_before + 2 s (`held_until`)
   absl::Time next_start = absl::InfiniteFuture();  // the earliest not_before beyond `ahead`
+  bool due = false;  // something is due that this node could run and nobody holds
 };
 
 struct StartRequest {
@@ -143,6 +145,7 @@ struct StartAnswer {
 
 struct StartAnswers {
   absl::Time now;
+  bool more = false;              // more rows may be due than `also_due` took; ask again at once
   std::vector<StartAnswer> rows;  // those of `keys` in order, then those of `also_due`
 };
 

@@ -318,6 +318,7 @@ absl::StatusOr<StartAnswers> MariadbStore::Start(const StartRequest& request) {
     if (granted) Grants::Complete(judged, answers);
     StartAnswers out;
     out.now = facts.start.now;
+    out.more = keys.size() > judged.size();
     for (Judged& j : judged) out.rows.push_back(std::move(j.answer));
     return out;
   };

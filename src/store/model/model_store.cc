@@ -85,6 +85,7 @@ class ModelStore final : public Store {
     const absl::Time until = answer.now + request.ahead;
     if (!s_.FrozenToNodes()) {
       for (ModelRow* row : Waiting(request.node, until)) {
+        if (!request.due && row->look_at <= answer.now) continue;
         if (static_cast<int>(answer.rows.size()) >= request.limit) break;
         row->held_by = request.node.name;
         row->held_until = std::max(answer.now, row->not_before) + kHoldFor;
@@ -93,6 +94,7 @@ class ModelStore final : public Store {
         answer.rows.push_back({row->key, row->not_before, row->priority});
       }
     }
+    answer.due = !Waiting(request.node, answer.now).empty();
     for (const auto& [key, row] : s_.rows) {
       if (row.status == PeriodStatus::kPlanned && row.look_at > until) {
         answer.next_start = std::min(answer.next_start, row.look_at);
@@ -127,6 +129,7 @@ class ModelStore final : public Store {
       if (started >= wanted) break;
       start(key);
     }
+    answers.more = started >= wanted;
     return answers;
   }
 

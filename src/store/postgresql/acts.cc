@@ -42,8 +42,7 @@ Statement WaitForStarts(const Session& session, absl::string_view job) {
 }  // namespace
 
 std::vector<Statement> SuspendJob(const Session& session, absl::string_view job, const Act& act) {
-  const std::vector<std::optional<std::string>> params = {UsableText(job), UsableText(act.who),
-                                                          UsableText(act.why)};
+  const std::vector<Parameter> params = {UsableText(job), UsableText(act.who), UsableText(act.why)};
   return {WaitForStarts(session, job), TakeBackHeld(session, job),
           session.Of("update @.job set suspended_at = @NOW, suspended_by = $2, "
                      "suspended_why = $3, next_look = timestamptz 'epoch', "
@@ -390,7 +389,7 @@ absl::Status PostgresActs::Skip(absl::Span<const PeriodKey> keys, const Act& act
             session_.Of("update @.job set revision = revision + 1 where name in (select x.job "
                         "from json_to_recordset($1::json) as x(job text))",
                         {list}),
-            session_.Of(kWakeWaiting, {list})};
+            session_.Of(WakeWaiting(), {list})};
         for (const PeriodKey& key : keys) {
           writes.push_back(EventOf(session_, "skip", key.job, key.period, act));
         }

@@ -235,9 +235,14 @@ absl::StatusOr<std::vector<Rows>> Connection::Send(const std::vector<Statement>&
   const absl::Time deadline = Monotonic() + options_.call_deadline;
   for (const Statement& statement : statements) {
     std::vector<const char*> values;
-    for (const auto& p : statement.params) values.push_back(p ? p->c_str() : nullptr);
+    std::vector<int> lengths, formats;
+    for (const Parameter& p : statement.params) {
+      values.push_back(p.value ? p.value->c_str() : nullptr);
+      lengths.push_back(p.value ? static_cast<int>(p.value->size()) : 0);
+      formats.push_back(p.binary ? 1 : 0);
+    }
     if (PQsendQueryParams(conn_, statement.sql.c_str(), static_cast<int>(values.size()), nullptr,
-                          values.data(), nullptr, nullptr, 1) != 1) {
+                          values.data(), lengths.data(), formats.data(), 1) != 1) {
       return Lost("cannot send");
     }
   }
@@ -291,18 +296,22 @@ absl::Status Connection::Collect(size_t statements, absl::Time deadline, std::ve
   return first;
 }
 
-#define MATINS_TIME_OUTS                                                                     \
-  "select set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true), " \
-  "set_config('idle_in_transaction_session_timeout', $1, true)"
+constexpr char kTimeOuts[] =
+    "select set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true), "
+    "set_config('idle_in_transaction_session_timeout', $1, true)";
 
 Statement Connection::Settings() const {
   const auto ms = [](absl::Duration d) { return absl::StrCat(absl::ToInt64Milliseconds(d)); };
+  constexpr char kByKeys[] =
+      ", set_config('enable_seqscan', 'off', true), set_config('random_page_cost', '0.1', true), "
+      "set_config('jit', 'off', true)";
   // An answer must survive a crash (I11), whatever the server's default is.
-  constexpr char kFlushed[] = MATINS_TIME_OUTS
+  constexpr char kFlushed[] =
       ", case current_setting('synchronous_commit') when 'off' then "
       "set_config('synchronous_commit', 'on', true) end";
-  return {IsMutant(Mutant::kNoFlush) ? MATINS_TIME_OUTS : kFlushed,
-          {ms(options_.call_deadline), ms(options_.lock_wait)}};
+  return {
+      absl::StrCat(kTimeOuts, by_keys_ ? kByKeys : "", IsMutant(Mutant::kNoFlush) ? "" : kFlushed),
+      {ms(options_.call_deadline), ms(options_.lock_wait)}};
 }
 
 absl::StatusOr<std::vector<Rows>> Connection::Read(const std::vector<Statement>& statements) {

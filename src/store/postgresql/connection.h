@@ -46,9 +46,25 @@ class Rows {
   std::shared_ptr<pg_result> result_;
 };
 
+// A parameter in text form, or in the type's binary form; nothing: NULL.
+struct Parameter {
+  Parameter(std::string text) : value(std::move(text)) {}                 // NOLINT: a value
+  Parameter(const char* text) : value(text) {}                            // NOLINT
+  Parameter(std::nullopt_t) {}                                            // NOLINT
+  Parameter(std::optional<std::string> text) : value(std::move(text)) {}  // NOLINT
+  static Parameter Binary(std::optional<std::string> bytes) {
+    Parameter parameter(std::move(bytes));
+    parameter.binary = true;
+    return parameter;
+  }
+
+  std::optional<std::string> value;
+  bool binary = false;
+};
+
 struct Statement {
   std::string sql;
-  std::vector<std::optional<std::string>> params;
+  std::vector<Parameter> params;
 };
 
 // The SQLSTATE of a server's error, "" where the server said nothing.
@@ -107,6 +123,9 @@ class Connection {
   // The statement that stands first in each transaction of the mutant that reads the clock too
   // early.
   void set_preamble(std::string sql) { preamble_ = std::move(sql); }
+  // Statements name their rows by keys: none is to be planned as a scan of a whole table, however
+  // small that was when it was last analysed, and none is worth compiling.
+  void set_by_keys() { by_keys_ = true; }
   void set_lock_wait(absl::Duration wait) { options_.lock_wait = wait; }
   absl::Duration lock_wait() const { return options_.lock_wait; }
 
@@ -126,6 +145,7 @@ class Connection {
   bool open_ = false;  // a transaction of Begin
   bool writes_ = false;
   std::string preamble_;
+  bool by_keys_ = false;
   absl::Time next_try_ = absl::InfinitePast();  // of the monotonic clock
   absl::Duration backoff_ = absl::ZeroDuration();
   SystemRandom random_;

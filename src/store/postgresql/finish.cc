@@ -1,9 +1,12 @@
 // How attempts end: by their node's word, and when the answer to it did not come.
 #include "store/postgresql/finish.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "store/postgresql/columns.h"
 #include "store/postgresql/store.h"
 #include "store/postgresql/ticket.h"
 #include "store/rules.h"
@@ -12,10 +15,12 @@ namespace matins::postgresql {
 
 // As many of those that wait for a lock, an older period or a slot as were freed, the oldest first;
 // all that wait for a day of another job.
-const char kWakeWaiting[] = R"(
-  with x as materialized (select x.job, x.period, r.lock_key, r.biz_date
-    from json_to_recordset($1::json) as x(job text, period text)
-    left join @.job_watermark r on r.job_name = x.job and r.period = x.period),
+std::string WakeWaiting(absl::string_view rows) {
+  return absl::StrCat("with f as materialized (", rows, R"(
+    ), x as materialized (select f.job, f.period, r.lock_key, r.biz_date
+    from f left join @.job_watermark r on r.job_name = f.job and r.period = f.period
+    where (select exists (select from @.job_watermark r where r.status = 'PLANNED' and
+      r.waits_for is not null))),
   k as materialized (
     select 'job/' || x.job as key, count(*) as n, null::date as day from x group by 1 union all
     select 'lock/' || x.lock_key, count(*), null from x where x.lock_key is not null group by 1
@@ -29,7 +34,8 @@ const char kWakeWaiting[] = R"(
       order by r.due_at limit k.n for update of r skip locked) w)
   update @.job_watermark r set look_at = r.not_before, waits_for = null
   from (select distinct job_name, period from w order by job_name, period) w
-  where r.job_name = w.job_name and r.period = w.period)";
+  where r.job_name = w.job_name and r.period = w.period)");
+}
 
 const char kLossVerdict[] =
     "case when b.recovery = 'hold' or (b.recovery = 'resume' and l.checkpoint = 0) then 'HELD' "
@@ -69,12 +75,21 @@ absl::string_view KindWord(Outcome::Kind kind) {
   return "failed";
 }
 
-std::string FinishText(Locking locking) {
+// What of an attempt's end is not in every batch.
+struct Extras {
+  bool output = false;
+  bool figures = false;
+};
+
+// `requests` as of LockedRowsOf; `figures` a query of n, name and value.
+std::string FinishText(absl::string_view requests, absl::string_view figures, Locking locking,
+                       Extras extras) {
   return absl::StrCat(
-      LockedRows("kind text, reason text, message text, backoff interval, exit_code int, "
-                 "signal int, result text, started_at timestamptz, node text, word text, "
-                 "head text, tail text, bytes bigint",
-                 locking),
+      LockedRowsOf(requests,
+                   "r.biz_date, r.attempts, r.attempts_total, r.node, r.due_at, r.planned_at, "
+                   "r.dispatched_at, r.claimed_at, r.checkpointed_at, r.backfill, r.manual, "
+                   "r.version",
+                   locking),
       ", v as materialized (select x.n, x.kind, l.status as was, ", TicketWhy(Asked::kFinish),
       " as ticket_why, ",
       // The job itself wrote DONE under this fence; its node completes the attempt's row.
@@ -103,8 +118,11 @@ std::string FinishText(Locking locking) {
       "cancel_by = null, cancel_why = null, ver = r.ver + 1, "
       "op = case x.kind when 'done' then 'commit' when 'returned' then 'burn' else 'fail' end, "
       "op_at = c.now "
-      "from x join j on j.n = x.n cross join c "
-      "where r.job_name = x.job and r.period = x.period and j.why = '' and not j.noted), "
+      "from x join j on j.n = x.n join l on l.n = x.n cross join c "
+      // Where it was when it was locked. One that moved after the statement began is not found: it
+      // counts as locked by another, and is taken alone.
+      "where r.ctid = l.tid and j.why = '' and not j.noted returning x.n), "
+      "w as (select j.n from j where j.noted union all select n from u), "
       "a as (insert into @.job_run (",
       kRunColumns, ", status, reason, message, exit_code, signal, result, started_at) select ",
       kRunValues,
@@ -112,47 +130,71 @@ std::string FinishText(Locking locking) {
       "nullif(x.message, ''), x.exit_code, x.signal, nullif(x.result, ''), "
       "least(greatest(x.started_at, case when x.started_at is not null then l.claimed_at end), "
       "case when x.started_at is not null then c.now end) "
-      "from x join j on j.n = x.n join l on l.n = x.n cross join c where j.why = '' "
-      "on conflict (fence) do update set status = excluded.status, reason = excluded.reason, "
+      "from x join j on j.n = x.n join l on l.n = x.n cross join c "
+      "where x.n in (select n from w) on conflict (fence) do update set status = excluded.status, "
+      "reason = excluded.reason, "
       "message = excluded.message, exit_code = excluded.exit_code, signal = excluded.signal, "
       "result = excluded.result, started_at = excluded.started_at, "
-      "finished_at = excluded.finished_at), "
-      "o as (insert into @.job_output as o (fence, head, tail, bytes, at) select x.fence, "
-      "decode(x.head, 'hex'), decode(x.tail, 'hex'), x.bytes, c.now from x join j on j.n = x.n "
-      "cross join c where j.why = '' and x.bytes > 0 on conflict (fence) do update set "
-      "head = excluded.head, tail = excluded.tail, bytes = excluded.bytes, at = excluded.at), "
-      "f as (insert into @.job_figure (job_name, period, generation, fence, name, value, at) "
-      "select x.job, x.period, x.gen, x.fence, g.name, g.value, c.now "
-      "from json_to_recordset($2::json) as g(n int, name text, value float8) join x on x.n = g.n "
-      "join j on j.n = x.n cross join c where j.why = '' on conflict (fence, name) do nothing) "
-      "select x.n, coalesce(j.why, ",
-      kUnlockedWhy, ") from x left join j on j.n = x.n");
+      "finished_at = excluded.finished_at) ",
+      extras.output
+          ? ", o as (insert into @.job_output as o (fence, head, tail, bytes, at) select x.fence, "
+            "x.head, x.tail, x.bytes, c.now from x cross join c "
+            "where x.n in (select n from w) and x.bytes > 0 on conflict (fence) do update set "
+            "head = excluded.head, tail = excluded.tail, bytes = excluded.bytes, at = excluded.at) "
+          : "",
+      extras.figures
+          ? absl::StrCat(
+                ", f as (insert into @.job_figure (job_name, period, generation, fence, name, "
+                "value, at) select x.job, x.period, x.gen, x.fence, g.name, g.value, c.now from (",
+                figures,
+                ") g join x on x.n = g.n cross join c where x.n in (select n from w) "
+                "on conflict (fence, name) do nothing) ")
+          : "",
+      "select x.n, case when j.why = '' and w.n is null then 'busy' else coalesce(j.why, ",
+      kUnlockedWhy, ") end from x left join j on j.n = x.n left join w on w.n = x.n");
+}
+
+int64_t OutputBytes(const Outcome& o) {
+  return std::max<int64_t>(o.output_bytes,
+                           static_cast<int64_t>(o.output_head.size() + o.output_tail.size()));
+}
+
+void AddOutcome(ColumnRows& rows, const FinishRequest& r, Extras extras) {
+  const Outcome& o = r.outcome;
+  rows.Add("kind", KindWord(o.kind)).Add("reason", o.reason).Add("message", o.message);
+  rows.AddSpan("backoff", o.backoff).Add("result", o.result).Add("node", r.node);
+  rows.Add("word", RunWord(o)).AddTime("started_at", o.started_at);
+  rows.AddInt("exit_code", o.exit_code).AddInt("signal", o.signal);
+  if (!extras.output) return;
+  rows.AddBytes("head", o.output_head).AddBytes("tail", o.output_tail);
+  rows.AddInt("bytes", OutputBytes(o));
 }
 
 std::vector<Statement> FinishStatements(const Session& session,
                                         absl::Span<const FinishRequest> requests,
                                         const std::vector<size_t>& part, Locking locking) {
-  JsonRows json, figures;
+  Extras extras;
+  for (const size_t i : part) {
+    extras.output |= OutputBytes(requests[i].outcome) > 0;
+    extras.figures |= !requests[i].outcome.figures.empty();
+  }
+  ColumnRows rows, figures, keys;
   for (const size_t i : part) {
     const FinishRequest& r = requests[i];
-    const Outcome& o = r.outcome;
-    json.Row().AddInt("n", static_cast<int64_t>(i)).AddTicket(r.ticket);
-    json.Add("kind", KindWord(o.kind)).Add("reason", o.reason).Add("message", o.message);
-    json.AddSpan("backoff", o.backoff).Add("result", o.result).Add("node", r.node);
-    json.Add("word", RunWord(o)).AddTime("started_at", o.started_at);
-    if (o.exit_code) json.AddInt("exit_code", *o.exit_code);
-    if (o.signal) json.AddInt("signal", *o.signal);
-    const int64_t bytes = std::max<int64_t>(
-        o.output_bytes, static_cast<int64_t>(o.output_head.size() + o.output_tail.size()));
-    json.AddBytes("head", o.output_head).AddBytes("tail", o.output_tail).AddInt("bytes", bytes);
-    for (const auto& [name, value] : o.figures) {
+    rows.Row().AddInt("n", static_cast<int64_t>(i)).AddTicket(r.ticket);
+    AddOutcome(rows, r, extras);
+    keys.Row().AddKey(r.ticket.key);
+    for (const auto& [name, value] : r.outcome.figures) {
       figures.Row().AddInt("n", static_cast<int64_t>(i)).Add("name", name);
       figures.AddNumber("value", value);
     }
   }
-  const std::string rows = json.Take();
-  return {session.Of(FinishText(locking), {rows, figures.Take()}),
-          session.Of(kWakeWaiting, {rows})};
+  std::vector<Parameter> params, wake;
+  const std::string select = rows.Take(params);
+  const std::string figures_select = extras.figures ? figures.Take(params) : "";
+  const std::string freed = WakeWaiting(keys.Take(wake));
+  return {session.Of(FinishText(select, figures_select, locking, extras), std::move(params)),
+          session.Of(freed, std::move(wake))};
 }
 
 }  // namespace

@@ -4,14 +4,18 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "store/postgresql/session.h"
 
 namespace matins::postgresql {
 
-// Pulls back to their time what waits for one of the jobs or lock keys of the rows in $1 (objects
-// with job and period), or for a free slot. Skips what is locked: it is looked at again by itself.
-extern const char kWakeWaiting[];
+// Pulls back to their time what waits for one of the jobs or lock keys of the rows in `rows` (a
+// query of job and period; by default of JSON objects in $1), or for a free slot. Skips what is
+// locked: it is looked at again by itself. Costs next to nothing where nobody waits for anything.
+std::string WakeWaiting(
+    absl::string_view rows =
+        "select x.job, x.period from json_to_recordset($1::json) as x(job text, period text)");
 
 // The SQL of what becomes of a period whose attempt is taken from it by the store (a lost lease, a
 // resolved no, a clock step), from row `l` and its job `b`: 'PLANNED', 'HELD' or 'FAILED'.

@@ -249,7 +249,7 @@ std::vector<Statement> PlanStatements(const Session& session, PlanBatch& batch) 
   for (auto& updates : batch.updates) {
     out.push_back(session.Of(kUpdateRows, {updates.Take()}));
   }
-  if (!batch.skipped.empty()) out.push_back(session.Of(kWakeWaiting, {batch.skipped.Take()}));
+  if (!batch.skipped.empty()) out.push_back(session.Of(WakeWaiting(), {batch.skipped.Take()}));
   if (!batch.spans.empty()) out.push_back(session.Of(kInsertSpans, {batch.spans.Take()}));
   if (!batch.acts.empty()) out.push_back(session.Of(kInsertActs, {batch.acts.Take()}));
   return out;

@@ -68,7 +68,7 @@ absl::StatusOr<std::vector<JobRow>> PostgresActs::ReadJobs(absl::string_view nam
 }
 
 absl::StatusOr<std::vector<PeriodRow>> PostgresActs::ReadRows(const RowFilter& filter) {
-  std::vector<std::optional<std::string>> params;
+  std::vector<Parameter> params;
   std::string where = "true";
   const auto add = [&](absl::string_view condition, std::optional<std::string> value) {
     if (!value) return;

@@ -94,7 +94,7 @@ absl::StatusOr<std::vector<bool>> PostgresStore::Reap(absl::Span<const ReapReque
     }
     const std::string rows_json = json.Take();
     const std::vector<Statement> statements = {session_.Of(ReapText(locking), {rows_json}),
-                                               session_.Of(kWakeWaiting, {rows_json})};
+                                               session_.Of(WakeWaiting(), {rows_json})};
     MATINS_FAULT_POINT("reap.before_commit");  // crash here: it is still stale, the next takes it
     ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.Retried([&] {
       return session_.Write(statements, locking == Locking::kWait, "reap.before_lock");
@@ -178,7 +178,7 @@ absl::Status PostgresStore::ReportDead(absl::Span<const Ticket> tickets) {
                      "x(job text, period text, fence bigint) where k.fence = x.fence and "
                      "k.job_name = x.job and k.period = x.period",
                      {rows_json}),
-         session_.Of(kWakeWaiting, {rows_json})});
+         session_.Of(WakeWaiting(), {rows_json})});
   }));
   if (rows[0].affected() > 0) session_.Notify();
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "store/postgresql/columns.h"
 #include "store/postgresql/store.h"
 #include "store/postgresql/ticket.h"
 #include "store/rules.h"
@@ -15,11 +16,12 @@ absl::StatusOr<std::vector<ExtendAnswer>> PostgresStore::Extend(
   std::vector<PeriodKey> keys;
   for (const ExtendRequest& r : requests) keys.push_back(r.ticket.key);
   const auto batch = [&](const std::vector<size_t>& part, Locking locking) -> absl::Status {
-    JsonRows json;
+    ColumnRows rows_asked;
     for (const size_t i : part) {
-      json.Row().AddInt("n", static_cast<int64_t>(i)).AddTicket(requests[i].ticket);
-      json.AddSpan("ttl", requests[i].ttl);
+      rows_asked.Row().AddInt("n", static_cast<int64_t>(i)).AddTicket(requests[i].ticket);
+      rows_asked.AddSpan("ttl", requests[i].ttl);
     }
+    std::vector<Parameter> params;
     // Never shorter than before, never past run_until (I5).
     const absl::string_view asked =
         IsMutant(Mutant::kBeatPastTimeOut) ? "c.now + x.ttl" : "least(c.now + x.ttl, l.run_until)";
@@ -27,8 +29,9 @@ absl::StatusOr<std::vector<ExtendAnswer>> PostgresStore::Extend(
                                   ? std::string(asked)
                                   : absl::StrCat("greatest(l.lease_until, ", asked, ")");
     const std::string text = absl::StrCat(
-        LockedRows("ttl interval", locking), ", j as materialized (select x.n, x.job, x.period, ",
-        TicketWhy(Asked::kExtend), " as why, ", until,
+        LockedRowsOf(rows_asked.Take(params), "r.cancel_by, r.cancel_why", locking),
+        ", j as materialized (select x.n, x.job, x.period, ", TicketWhy(Asked::kExtend),
+        " as why, ", until,
         " as lease, l.cancel_by, l.cancel_why from x join l on l.n = x.n cross join c), "
         "u as (update @.job_watermark r set lease_until = j.lease, ",
         IsMutant(Mutant::kSilentBeat) ? "" : "ver = r.ver + 1, ",
@@ -40,7 +43,7 @@ absl::StatusOr<std::vector<ExtendAnswer>> PostgresStore::Extend(
         "), c.now, j.lease, j.cancel_by is not null, j.cancel_why from x cross join c "
         "left join j on j.n = x.n");
     MATINS_FAULT_POINT("extend.before_commit");  // crash here: the lease ends as it stood
-    const Statement statement = session_.Of(text, {json.Take()});
+    const Statement statement = session_.Of(text, std::move(params));
     ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.Retried([&] {
       return session_.Write({statement}, locking == Locking::kWait, "extend.before_lock");
     }));

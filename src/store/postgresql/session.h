@@ -59,7 +59,7 @@ class Session {
   // NOTIFY takes a lock that all commits share. Its failure costs latency alone.
   void Notify();
 
-  Statement Of(absl::string_view text, std::vector<std::optional<std::string>> params = {}) const {
+  Statement Of(absl::string_view text, std::vector<Parameter> params = {}) const {
     return {sql(text), std::move(params)};
   }
 

@@ -1,5 +1,6 @@
 #include "store/postgresql/sql.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -24,6 +25,28 @@ const char kRowColumns[] =
     "r.nonce, r.node, r.held_by, r.held_until, r.claimed_at, r.lease_until, r.run_until, "
     "r.wait_until, r.checkpoint, r.finished_at, r.op_at";
 
+absl::CivilSecond NominalOf(absl::string_view text) {
+  // "2026-11-29T01:00:00", which is read for each run; anything else by the library.
+  const auto number = [&](size_t at, size_t length) {
+    int value = 0;
+    for (size_t i = at; i < at + length; ++i) {
+      if (!absl::ascii_isdigit(static_cast<unsigned char>(text[i]))) return -1;
+      value = value * 10 + (text[i] - '0');
+    }
+    return value;
+  };
+  if (text.size() == 19 && text[4] == '-' && text[10] == 'T') {
+    const int year = number(0, 4), month = number(5, 2), day = number(8, 2);
+    const int hour = number(11, 2), minute = number(14, 2), second = number(17, 2);
+    if (std::min({year, month, day, hour, minute, second}) >= 0) {
+      return absl::CivilSecond(year, month, day, hour, minute, second);
+    }
+  }
+  absl::CivilSecond nominal;
+  absl::ParseCivilTime(text, &nominal);
+  return nominal;
+}
+
 absl::string_view StatusText(PeriodStatus status) { return Word(status); }
 
 PeriodStatus StatusOf(absl::string_view text) {
@@ -41,7 +64,7 @@ PeriodRow ReadRow(const Rows& rows, int i, int c) {
   row.due = rows.Time(i, c + 7);
   row.window_start = rows.Time(i, c + 8);
   row.window_end = rows.Time(i, c + 9);
-  absl::ParseCivilTime(rows.Text(i, c + 10), &row.nominal);
+  row.nominal = NominalOf(rows.Text(i, c + 10));
   row.not_before = rows.Time(i, c + 11);
   row.start_by = rows.Time(i, c + 12, absl::InfiniteFuture());
   row.version = static_cast<int>(rows.Int(i, c + 13));

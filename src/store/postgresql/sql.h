@@ -30,6 +30,7 @@ std::string IntervalText(absl::Duration d);
 extern const char kRowColumns[];
 inline constexpr int kRowColumnCount = 34;
 PeriodRow ReadRow(const Rows& rows, int row, int first_column = 0);
+absl::CivilSecond NominalOf(absl::string_view text);  // as absl::FormatCivilTime writes it
 absl::string_view StatusText(PeriodStatus status);
 PeriodStatus StatusOf(absl::string_view text);
 

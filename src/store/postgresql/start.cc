@@ -1,13 +1,15 @@
 // Held, then started: START is one transaction of two round trips. The first locks (the store's
 // start row where there is a global limit, serialised jobs by name, the rows by key) and reads, in
-// later statements, the clock and all that decides; the second writes what was granted.
+// later statements, the clock and all that decides; the second writes what was granted. Where it
+// also takes what is due, the first locks that too, and one between them reads what decides.
+#include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "store/postgresql/columns.h"
 #include "store/postgresql/store.h"
 #include "store/rules.h"
 #include "store/start_rules.h"
@@ -22,6 +24,7 @@ constexpr char kHoldRows[] = R"(
     select r.job_name, r.period, r.priority, r.due_at from c cross join lateral (
       select r.job_name, r.period, r.priority, r.due_at from @.job_watermark r
       where r.status = 'PLANNED' and r.look_at <= c.now + $2::interval
+        and ($5::boolean or r.look_at > c.now)
         and (r.held_by is null or r.held_until <= c.now)
       order by r.look_at limit 4 * $3::bigint + 200) r
     join @.job b on b.name = r.job_name and not b.deleted and b.suspended_at is null
@@ -46,34 +49,51 @@ constexpr char kHoldRows[] = R"(
 constexpr char kNextStart[] = R"(
   with c as materialized (select @NOW as now)
   select c.now, (select r.look_at from @.job_watermark r where r.status = 'PLANNED'
-    and r.look_at > c.now + $1::interval order by r.look_at limit 1) from c)";
+      and r.look_at > c.now + $1::interval order by r.look_at limit 1),
+    exists (select from @.job_watermark r join @.job b on b.name = r.job_name
+      where r.status = 'PLANNED' and r.look_at <= c.now and r.not_before <= c.now
+        and (r.held_by is null or r.held_until <= c.now)
+        and not b.deleted and b.suspended_at is null and b.labels <@ $2::jsonb)
+  from c)";
 
-// What `also_due` would take: named before anything is locked, so that START locks in one order.
-constexpr char kAlsoDue[] = R"(
-  with c as materialized (select @NOW as now)
-  select r.job_name, r.period from c cross join lateral (
-    select r.job_name, r.period, r.priority, r.due_at from @.job_watermark r
-    where r.status = 'PLANNED' and r.look_at <= c.now and r.not_before <= c.now
-      and (r.held_by is null or r.held_until <= c.now)
-    order by r.look_at limit 8 * $1::bigint + 200) r
-  join @.job b on b.name = r.job_name and not b.deleted and b.suspended_at is null
-    and b.labels <@ $2::jsonb
-  order by r.priority desc, r.due_at, r.job_name, r.period limit 4 * $1::bigint + 16)";
+// What START reads of a row `r` and its job `j`, in the order that StartRules reads.
+constexpr char kStartColumns[] =
+    "r.job_name, r.period, r.status, r.node, r.held_by, r.held_until, r.not_before, r.start_by, "
+    "r.attempts_total, r.wait_until, r.due_at, r.biz_date, r.lock_key, r.generation, "
+    "r.window_start, r.window_end, r.nominal, r.backfill, r.manual, r.params, r.priority, r.ctid";
+
+// What `also_due` takes: due rows in the order of their index, past those that another node has
+// locked. A few more than are wanted, for those that will be refused; and where jobs have
+// priorities more again, of which the most urgent are taken.
+std::string AlsoDue() {
+  return absl::StrCat("select ", kStartColumns, R"( from @.job_watermark r
+  join @.job j on j.name = r.job_name
+  where r.status = 'PLANNED' and r.look_at <= (select @NOW) and r.not_before <= (select @NOW)
+    and (r.held_by is null or r.held_until <= (select @NOW))
+    and not j.deleted and j.suspended_at is null and j.labels <@ $2::jsonb
+  order by r.look_at
+  limit $1::bigint + 24 + case when exists (select from @.job where priority <> 0 and not deleted)
+    then 200 else 0 end
+  for update of r skip locked)");
+}
 
 constexpr char kLockStart[] =
     "select value from @.matins_meta where key = 'start' for no key update";
 
-constexpr char kLockSerialised[] = R"(
-  select j.name from @.job j where j.name in (select x.job from json_to_recordset($1::json) as
-    x(job text)) and (j.strict or j.job_limit is not null or j.max_parallel is not null
+// Jobs whose runs are begun one at a time. Of rows that START has locked already the jobs are not
+// waited for: who has one may wait for such a row.
+std::string LockSerialised(absl::string_view jobs, bool wait) {
+  return absl::StrCat("select j.name from @.job j where j.name in (", jobs, R"()
+    and (j.strict or j.job_limit is not null or j.max_parallel is not null
     or j.lock_scope <> 'period' or j.overlap <> 'allow')
-  order by j.name for no key update)";
+  order by j.name for no key update)",
+                      wait ? "" : " skip locked");
+}
 
-std::string LockRows() {
-  return absl::StrCat("select ", kRowColumns,
-                      ", r.lock_key from json_to_recordset($1::json) as x(job text, period text) "
-                      "join @.job_watermark r on r.job_name = x.job and r.period = x.period "
-                      "order by r.job_name, r.period for update of r skip locked");
+std::string LockRows(absl::string_view keys) {
+  return absl::StrCat("select r.* from (", keys, ") x cross join lateral (select ", kStartColumns,
+                      " from @.job_watermark r where r.job_name = x.job and r.period = x.period "
+                      "for update skip locked) r");
 }
 
 constexpr char kClock[] = R"(
@@ -81,100 +101,94 @@ constexpr char kClock[] = R"(
     case when $1::bigint > 0 then (select count(*) from @.job_watermark where status = 'RUNNING')
       else 0 end)";
 
-constexpr char kJobFacts[] = R"(
-  select j.name, j.strict, j.job_limit, j.max_parallel, j.labels <@ $2::jsonb,
+std::string JobFacts(absl::string_view jobs) {
+  return absl::StrCat(R"(
+  select j.name, j.strict, j.job_limit, j.max_parallel, j.labels <@ $1::jsonb,
     j.suspended_at is not null, j.gap_from, j.cursor,
-    (select count(*) from @.job_watermark r where r.job_name = j.name and r.status = 'RUNNING'),
+    case when j.job_limit is null then 0 else (select count(*) from @.job_watermark r
+      where r.job_name = j.name and r.status = 'RUNNING') end,
     case when j.max_parallel is null then 0 else (select count(*) from @.job_watermark r
       where r.job_name = j.name and r.status = 'RUNNING' and r.backfill) end,
+    j.strict or j.job_limit is not null or j.max_parallel is not null
+      or j.lock_scope <> 'period' or j.overlap <> 'allow',
     coalesce(j.pending = 'person', false)
-  from @.job j where not j.deleted and j.name in (select x.job from
-    json_to_recordset($1::json) as x(job text)))";
-
-// An older period in the way; a job in `after` that is not DONE for the day; the lock's holder.
-constexpr char kRowFacts[] = R"(
-  select r.job_name, r.period,
-    case when j.strict then (select o.period from @.job_watermark o
-      where o.job_name = r.job_name and o.due_at < r.due_at
-        and o.status in ('PLANNED', 'RUNNING', 'FAILED') order by o.due_at limit 1) end,
-    case when j.strict then (select o.period from @.job_watermark o
-      where o.job_name = r.job_name and o.due_at is null and o.biz_date < r.biz_date
-        and o.status in ('PLANNED', 'RUNNING', 'FAILED') limit 1) end,
-    (select a.after_job from @.job_after a where a.job = r.job_name and (
-      not exists (select from @.job_watermark d where d.job_name = a.after_job
-        and d.biz_date = r.biz_date and d.status = 'DONE') or
-      exists (select from @.job_watermark d where d.job_name = a.after_job
-        and d.biz_date = r.biz_date and d.status <> 'DONE'))
-      order by a.after_job limit 1),
-    (select o.job_name || ' ' || o.period from @.job_watermark o where r.lock_key is not null
-      and o.lock_key = r.lock_key and o.status = 'RUNNING' limit 1),
-    (select k.job_name || ' ' || k.period from @.job_lock k where k.lock_key = r.lock_key
-      and k.until > @NOW)
-  from json_to_recordset($1::json) as x(job text, period text)
-  join @.job_watermark r on r.job_name = x.job and r.period = x.period
-  join @.job j on j.name = r.job_name)";
-
-StartFacts ReadFacts(const Rows& rows, const Rows& clock, const Rows& jobs, const Rows& facts) {
-  StartFacts read;
-  read.now = clock.Time(0, 0);
-  read.frozen = clock.Bool(0, 1);
-  read.alive = clock.Int(0, 2);
-  for (int i = 0; i < rows.size(); ++i) {
-    StartFacts::Row row;
-    row.row = ReadRow(rows, i);
-    row.lock_key = rows.Text(i, kRowColumnCount);
-    read.rows[row.row.key] = std::move(row);
-  }
-  for (int i = 0; i < jobs.size(); ++i) {
-    StartFacts::Job& job = read.jobs[jobs.Text(i, 0)];
-    job.strict = jobs.Bool(i, 1);
-    if (!jobs.IsNull(i, 2)) job.limit = jobs.Int(i, 2);
-    if (!jobs.IsNull(i, 3)) job.max_parallel = jobs.Int(i, 3);
-    job.labels = jobs.Bool(i, 4);
-    job.suspended = jobs.Bool(i, 5);
-    if (!jobs.IsNull(i, 6)) job.gap_from = jobs.Time(i, 6);
-    job.cursor = jobs.Time(i, 7);
-    job.running = jobs.Int(i, 8);
-    job.backfills = jobs.Int(i, 9);
-    job.asked = jobs.Bool(i, 10);
-  }
-  for (int i = 0; i < facts.size(); ++i) {
-    const auto row = read.rows.find({facts.Text(i, 0), facts.Text(i, 1)});
-    if (row == read.rows.end()) continue;
-    row->second.older = facts.IsNull(i, 2) ? facts.Text(i, 3) : facts.Text(i, 2);
-    row->second.after = facts.Text(i, 4);
-    row->second.holder = facts.Text(i, 5);
-    row->second.leftover = facts.Text(i, 6);
-  }
-  return read;
+  from ()",
+                      jobs, ") x(job) join @.job j on j.name = x.job where not j.deleted");
 }
 
-std::string GrantText() {
+// What stands in the way of rows: an older period of a strict job (by due instant, or by date where
+// another program wrote the row); a job in `after` that is not DONE for the day; the holder of the
+// lock; a lock that a lost run left behind. Only rows that have something in their way come back.
+// Each looks by keys, row by row, in the only shape that a LIMIT in a LATERAL allows: what the
+// server thinks of a table's size does not matter then.
+constexpr char kKeysRow[] = R"( cross join lateral (select r.due_at, r.biz_date, r.lock_key
+    from @.job_watermark r where r.job_name = x.job and r.period = x.period limit 1) r )";
+
+std::string OlderPeriods(absl::string_view keys) {
+  return absl::StrCat("select x.job, x.period, o.period from (", keys, ") x", R"(
+    join @.job j on j.name = x.job and j.strict)",
+                      kKeysRow, R"(
+    cross join lateral (select coalesce((select o.period from @.job_watermark o
+      where o.job_name = x.job and o.due_at < r.due_at
+        and o.status in ('PLANNED', 'RUNNING', 'FAILED') order by o.due_at limit 1),
+      (select o.period from @.job_watermark o
+      where o.job_name = x.job and o.due_at is null and o.biz_date < r.biz_date
+        and o.status in ('PLANNED', 'RUNNING', 'FAILED') limit 1)) as period) o
+  where o.period is not null)");
+}
+
+std::string AfterJobs(absl::string_view keys) {
+  return absl::StrCat("select x.job, x.period, min(a.after_job) from (select * from (", keys,
+                      ") x where (select exists (select from @.job_after))) x "
+                      "join @.job_after a on a.job = x.job",
+                      kKeysRow, R"(
+  where not exists (select from @.job_watermark d where d.job_name = a.after_job
+      and d.biz_date = r.biz_date and d.status = 'DONE') or
+    exists (select from @.job_watermark d where d.job_name = a.after_job
+      and d.biz_date = r.biz_date and d.status <> 'DONE')
+  group by x.job, x.period)");
+}
+
+std::string LockHolders(absl::string_view keys) {
+  return absl::StrCat("select x.job, x.period, o.holder from (", keys, ") x", kKeysRow, R"(
+    cross join lateral (select o.job_name || ' ' || o.period as holder from @.job_watermark o
+      where o.lock_key = r.lock_key and o.lock_key is not null and o.status = 'RUNNING' limit 1) o)");
+}
+
+std::string LeftoverLocks(absl::string_view keys) {
+  return absl::StrCat("select x.job, x.period, k.holder, k.alive from (select * from (", keys,
+                      ") x where (select exists (select from @.job_lock))) x", kKeysRow, R"(
+    cross join lateral (select k.job_name || ' ' || k.period as holder,
+      k.until > (select @NOW) as alive from @.job_lock k where k.lock_key = r.lock_key limit 1) k)");
+}
+
+// `keys` of rows that are locked, and so stay where they are; `leftovers`: some have a lock that a
+// lost run left behind.
+std::string GrantText(absl::string_view keys, bool leftovers) {
   // A claim's fence is taken while the row is locked, from the one source that only rises (I6).
   const std::string fence = IsMutant(Mutant::kNoFenceBump)
                                 ? "case when r.fence > 0 then r.fence else @FENCE end"
                                 : "@FENCE";
   return absl::StrCat(
-      R"(with x as materialized (select * from json_to_recordset($1::json) as x(job text,
-    period text)),
-  c as materialized (select @NOW as now),
-  k as (delete from @.job_lock k using x join @.job_watermark w on w.job_name = x.job and
-    w.period = x.period where k.lock_key = w.lock_key),
-  u as (update @.job_watermark r set status = 'RUNNING', fence = )",
-      fence, R"(, nonce = $2::bigint, node = $3, attempts = r.attempts + 1,
+      "with x as materialized (", keys, "), c as materialized (select @NOW as now), ",
+      leftovers ? "k as (delete from @.job_lock k using x join @.job_watermark w on "
+                  "w.job_name = x.job and w.period = x.period where k.lock_key = w.lock_key), "
+                : "",
+      "u as (update @.job_watermark r set status = 'RUNNING', fence = ", fence,
+      R"(, nonce = $1::bigint, node = $2, attempts = r.attempts + 1,
       attempts_total = r.attempts_total + 1, claimed_at = c.now, op_at = c.now, op = 'claim',
       run_until = c.now + j.timeout + j.grace,
       lease_until = least(c.now + j.lock_ttl, c.now + j.timeout + j.grace),
       held_by = null, held_until = null, wait_until = null, waits_for = null, reason = null,
-      start_by = null, checkpointed_at = null, cancel_by = null, cancel_why = null, finished_at = null, ver = r.ver + 1,
-      look_at = null
+      start_by = null, checkpointed_at = null, cancel_by = null, cancel_why = null,
+      finished_at = null, ver = r.ver + 1, look_at = null
     from x join @.job j on j.name = x.job cross join c
-    where r.job_name = x.job and r.period = x.period and r.status = 'PLANNED'
+    where r.ctid = x.tid and r.status = 'PLANNED'
     returning r.job_name, r.period, r.fence, r.attempts, r.attempts_total, r.losses, r.version,
       j.version as current_version, r.claimed_at, r.lease_until, r.run_until, r.generation,
       r.checkpoint)
-  select u.*, k.data from u left join @.job_checkpoint k on k.job_name = u.job_name and
-    k.period = u.period and k.generation = u.generation)");
+  select u.*, case when u.checkpoint > 0 then (select k.data from @.job_checkpoint k where
+    k.job_name = u.job_name and k.period = u.period and k.generation = u.generation) end from u)");
 }
 
 constexpr char kPutOff[] = R"(
@@ -185,18 +199,24 @@ constexpr char kPutOff[] = R"(
   where r.job_name = x.job and r.period = x.period and r.status = 'PLANNED')";
 
 std::vector<Statement> Grants(const Session& session, const StartRequest& request,
-                              const std::vector<Judged>& judged) {
-  JsonRows granted, put_off;
+                              const std::vector<Judged>& judged,
+                              const std::map<PeriodKey, StartFacts::Row>& places, bool leftovers) {
+  ColumnRows granted;
+  JsonRows put_off;
   for (const Judged& j : judged) {
     if (j.answer.result == StartResult::kStarted) {
-      granted.Row().AddKey(j.answer.key);
+      granted.Row().AddKey(j.answer.key).AddTid("tid", places.at(j.answer.key).place);
     } else if (j.put_off) {
       put_off.Row().AddKey(j.answer.key).AddTime("look_at", j.look_at);
       if (!j.waits_for.empty()) put_off.Add("waits_for", j.waits_for);
     }
   }
-  std::vector<Statement> out = {
-      session.Of(GrantText(), {granted.Take(), absl::StrCat(request.nonce), request.node.name})};
+  std::vector<Statement> out;
+  if (!granted.empty()) {
+    std::vector<Parameter> params = {absl::StrCat(request.nonce), request.node.name};
+    const std::string keys = granted.Take(params);
+    out.push_back(session.Of(GrantText(keys, leftovers), std::move(params)));
+  }
   if (!put_off.empty()) {
     out.push_back(session.Of(kPutOff, {put_off.Take(), IntervalText(request.put_off)}));
   }
@@ -234,18 +254,20 @@ Claim ReadClaim(const Rows& r, int i, const PeriodRow& row, int64_t nonce) {
 }  // namespace
 
 absl::StatusOr<HoldAnswer> PostgresStore::Hold(const HoldRequest& request) {
+  const std::string labels = JsonStrings(request.node.labels);
   const Statement hold =
       session_.Of(kHoldRows, {request.node.name, IntervalText(request.ahead),
-                              absl::StrCat(request.limit), JsonStrings(request.node.labels)});
+                              absl::StrCat(request.limit), labels, request.due ? "true" : "false"});
   MATINS_FAULT_POINT("hold.before_commit");  // crash here: the rows are free
   ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.Retried([&] {
     return session_.connection.Write(
-        {hold, session_.Of(kNextStart, {IntervalText(request.ahead)})});
+        {hold, session_.Of(kNextStart, {IntervalText(request.ahead), labels})});
   }));
   MATINS_FAULT_POINT("hold.after_commit");  // crash here: held_until frees them
   HoldAnswer answer;
   answer.now = rows[1].Time(0, 0);
   answer.next_start = rows[1].Time(0, 1, absl::InfiniteFuture());
+  answer.due = rows[1].Bool(0, 2);
   for (int i = 0; i < rows[0].size(); ++i) {
     answer.rows.push_back({{rows[0].Text(i, 0), rows[0].Text(i, 1)},
                            rows[0].Time(i, 2),
@@ -276,58 +298,301 @@ absl::Status PostgresStore::Unhold(const NodeId& node, absl::Span<const PeriodKe
   return absl::OkStatus();
 }
 
+namespace {
+
+// What is read behind the locks, in the form that StartRules take.
+class Looked {
+ public:
+  explicit Looked(const StartRequest& request) : request_(request) {}
+
+  // Locked rows, by kStartColumns.
+  void AddNamed(const Rows& rows) { AddRows(rows); }
+  void AddAlsoDue(const Rows& rows) {
+    for (const PeriodKey& key : AddRows(rows)) {
+      const auto place = facts_.rows.find(key);
+      also_due_.push_back({rows_.at(key), &place->second});
+    }
+    more_ = rows.size() >= request_.also_due;
+  }
+  // Jobs that are locked; without it all are that need it.
+  void AddLockedJobs(const Rows& names) {
+    locked_jobs_.emplace();
+    for (int i = 0; i < names.size(); ++i) locked_jobs_->insert(names.Text(i, 0));
+  }
+  // The answers to Questions::Decide; only the first where there are no rows.
+  void AddFacts(const std::vector<Rows>& facts);
+
+  std::vector<PeriodKey> Keys() const;
+  std::vector<PeriodKey> KeysWithLocks() const;
+  // What is to be judged: what the request names, then what is due besides, the most urgent first;
+  // those whose job could not be locked are left for another time.
+  std::vector<PeriodKey> InOrder();
+  // Afterwards nothing else is to be asked but the next two.
+  StartFacts TakeFacts() { return std::move(facts_); }
+  bool leftovers() const { return leftovers_; }  // some row's lock was left behind, and has ended
+  bool more() const { return more_; }            // more may be due
+
+ private:
+  struct Candidate {
+    int64_t priority;
+    const StartFacts::Row* row;
+  };
+  std::vector<PeriodKey> AddRows(const Rows& rows);
+  void AddJobs(const Rows& jobs);
+
+  const StartRequest& request_;
+  StartFacts facts_;
+  std::map<PeriodKey, int64_t> rows_;  // -> priority
+  std::vector<Candidate> also_due_;
+  std::optional<std::set<std::string>> locked_jobs_;
+  bool leftovers_ = false, more_ = false;
+};
+
+std::vector<PeriodKey> Looked::AddRows(const Rows& rows) {
+  std::vector<PeriodKey> added;
+  for (int i = 0; i < rows.size(); ++i) {
+    StartFacts::Row row;
+    PeriodRow& r = row.row;
+    r.key = {rows.Text(i, 0), rows.Text(i, 1)};
+    r.status = StatusOf(rows.Text(i, 2));
+    r.node = rows.Text(i, 3);
+    r.held_by = rows.Text(i, 4);
+    r.held_until = rows.Time(i, 5);
+    r.not_before = rows.Time(i, 6);
+    r.start_by = rows.Time(i, 7, absl::InfiniteFuture());
+    r.attempts_total = static_cast<int>(rows.Int(i, 8));
+    r.wait_until = rows.Time(i, 9);
+    r.due = rows.Time(i, 10);
+    r.biz_date = rows.Day(i, 11);
+    row.lock_key = rows.Text(i, 12);
+    r.generation = static_cast<int>(rows.Int(i, 13));
+    r.window_start = rows.Time(i, 14);
+    r.window_end = rows.Time(i, 15);
+    r.nominal = NominalOf(rows.Text(i, 16));
+    r.backfill = rows.Bool(i, 17);
+    r.manual = rows.Bool(i, 18);
+    r.params = rows.Text(i, 19);
+    row.place = rows.Text(i, 21);
+    PeriodKey key = r.key;
+    if (!rows_.emplace(key, rows.Int(i, 20)).second) continue;
+    facts_.rows.emplace(key, std::move(row));
+    added.push_back(std::move(key));
+  }
+  return added;
+}
+
+void Looked::AddJobs(const Rows& jobs) {
+  for (int i = 0; i < jobs.size(); ++i) {
+    StartFacts::Job& job = facts_.jobs[jobs.Text(i, 0)];
+    job.strict = jobs.Bool(i, 1);
+    if (!jobs.IsNull(i, 2)) job.limit = jobs.Int(i, 2);
+    if (!jobs.IsNull(i, 3)) job.max_parallel = jobs.Int(i, 3);
+    job.labels = jobs.Bool(i, 4);
+    job.suspended = jobs.Bool(i, 5);
+    if (!jobs.IsNull(i, 6)) job.gap_from = jobs.Time(i, 6);
+    job.cursor = jobs.Time(i, 7);
+    job.running = jobs.Int(i, 8);
+    job.backfills = jobs.Int(i, 9);
+    job.serialised = jobs.Bool(i, 10);
+    job.asked = jobs.Bool(i, 11);
+  }
+}
+
+void Looked::AddFacts(const std::vector<Rows>& facts) {
+  facts_.now = facts[0].Time(0, 0);
+  facts_.frozen = facts[0].Bool(0, 1);
+  facts_.alive = facts[0].Int(0, 2);
+  if (facts.size() == 1) return;
+  AddJobs(facts[1]);
+  const auto note = [&](const Rows& found, std::string StartFacts::Row::*field, bool leftover) {
+    for (int i = 0; i < found.size(); ++i) {
+      const auto row = facts_.rows.find({found.Text(i, 0), found.Text(i, 1)});
+      if (row == facts_.rows.end()) continue;
+      if (leftover && !found.Bool(i, 3)) {
+        leftovers_ = true;  // its time has passed: it goes with the grant
+        continue;
+      }
+      row->second.*field = found.Text(i, 2);
+    }
+  };
+  note(facts[2], &StartFacts::Row::older, false);
+  note(facts[3], &StartFacts::Row::after, false);
+  note(facts[4], &StartFacts::Row::holder, false);
+  note(facts[5], &StartFacts::Row::leftover, true);
+}
+
+std::vector<PeriodKey> Looked::Keys() const {
+  std::vector<PeriodKey> keys;
+  for (const auto& [key, row] : facts_.rows) keys.push_back(key);
+  return keys;
+}
+
+std::vector<PeriodKey> Looked::KeysWithLocks() const {
+  std::vector<PeriodKey> keys;
+  for (const auto& [key, row] : facts_.rows) {
+    if (!row.lock_key.empty()) keys.push_back(key);
+  }
+  return keys;
+}
+
+std::vector<PeriodKey> Looked::InOrder() {
+  std::sort(also_due_.begin(), also_due_.end(), [](const Candidate& a, const Candidate& b) {
+    if (a.priority != b.priority) return a.priority > b.priority;
+    if (a.row->row.due != b.row->row.due) return a.row->row.due < b.row->row.due;
+    return a.row->row.key < b.row->row.key;
+  });
+  std::vector<PeriodKey> keys = request_.keys;
+  for (const Candidate& candidate : also_due_) {
+    const auto job = facts_.jobs.find(candidate.row->row.key.job);
+    if (job != facts_.jobs.end() && job->second.serialised && locked_jobs_ &&
+        !locked_jobs_->contains(job->first)) {
+      more_ = true;
+      continue;
+    }
+    keys.push_back(candidate.row->row.key);
+  }
+  return keys;
+}
+
+// Statements with their keys and jobs as parameters.
+class Questions {
+ public:
+  Questions(const Session& session, const StartRequest& request)
+      : session_(session), request_(request), labels_(JsonStrings(request.node.labels)) {}
+
+  // Locks what is named, and finds and locks what is due besides.
+  std::vector<Statement> Lock() const {
+    std::vector<Statement> out;
+    if (request_.global_limit > 0) out.push_back(session_.Of(kLockStart));
+    if (!request_.keys.empty()) {
+      out.push_back(OfJobs(JobsOf(request_.keys), true));
+      out.push_back(Of(LockRows, request_.keys));
+    }
+    if (request_.also_due > 0) {
+      out.push_back(session_.Of(AlsoDue(), {absl::StrCat(request_.also_due), labels_}));
+    }
+    return out;
+  }
+
+  // Reads what decides about `keys`, whose rows are locked. Of them `with_locks` may have a lock
+  // key.
+  std::vector<Statement> Decide(const std::vector<PeriodKey>& keys,
+                                const std::vector<PeriodKey>& with_locks) const {
+    std::vector<Parameter> params = {labels_};
+    const std::string jobs = JobsOf(keys).Take(params);
+    return {session_.Of(kClock, {absl::StrCat(request_.global_limit)}),
+            session_.Of(JobFacts(jobs), std::move(params)),
+            Of(OlderPeriods, keys),
+            Of(AfterJobs, keys),
+            Of(LockHolders, with_locks),
+            Of(LeftoverLocks, with_locks)};
+  }
+
+  Statement OfJobs(ColumnRows jobs, bool wait) const {
+    std::vector<Parameter> params;
+    const std::string text = LockSerialised(jobs.Take(params), wait);
+    return session_.Of(text, std::move(params));
+  }
+
+  static ColumnRows JobsOf(const std::vector<PeriodKey>& keys) {
+    std::set<absl::string_view> jobs;
+    for (const PeriodKey& key : keys) jobs.insert(key.job);
+    ColumnRows rows;
+    for (const absl::string_view job : jobs) rows.Row().Add("job", job);
+    return rows;
+  }
+
+ private:
+  // A statement about nothing answers nothing, and keeps its place among the answers.
+  Statement Of(std::string (*text)(absl::string_view), const std::vector<PeriodKey>& keys) const {
+    if (keys.empty()) return session_.Of("select where false");
+    std::vector<const PeriodKey*> sorted;
+    for (const PeriodKey& key : keys) sorted.push_back(&key);
+    std::sort(sorted.begin(), sorted.end(),
+              [](const PeriodKey* a, const PeriodKey* b) { return *a < *b; });
+    ColumnRows rows;
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      if (i == 0 || *sorted[i] != *sorted[i - 1]) rows.Row().AddKey(*sorted[i]);
+    }
+    std::vector<Parameter> params;
+    const std::string text_of_keys = rows.Take(params);
+    return session_.Of(text(text_of_keys), std::move(params));
+  }
+
+  const Session& session_;
+  const StartRequest& request_;
+  const std::string labels_;
+};
+
+std::vector<StartAnswer> Answers(const Rows& granted, std::vector<Judged> judged, int64_t nonce) {
+  std::map<PeriodKey, int> index;
+  for (int i = 0; i < granted.size(); ++i) index[{granted.Text(i, 0), granted.Text(i, 1)}] = i;
+  std::vector<StartAnswer> answers;
+  for (Judged& j : judged) {
+    const auto grant = index.find(j.answer.key);
+    if (j.answer.result == StartResult::kStarted && grant == index.end()) {
+      j.answer.result = StartResult::kTaken;
+    } else if (j.answer.result == StartResult::kStarted) {
+      j.answer.claim = ReadClaim(granted, grant->second, *j.row, nonce);
+    }
+    answers.push_back(std::move(j.answer));
+  }
+  return answers;
+}
+
+}  // namespace
+
 absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
   Connection& connection = session_.connection;
-  std::vector<PeriodKey> keys = request.keys;
-  std::set<PeriodKey> named(keys.begin(), keys.end());
-  const std::string labels = JsonStrings(request.node.labels);
-  if (request.also_due > 0) {
-    ASSIGN_OR_RETURN(
-        const std::vector<Rows> due,
-        connection.Read({session_.Of(kAlsoDue, {absl::StrCat(request.also_due), labels})}));
-    for (int i = 0; i < due[0].size(); ++i) {
-      PeriodKey key{due[0].Text(i, 0), due[0].Text(i, 1)};
-      if (named.insert(key).second) keys.push_back(std::move(key));
-    }
-  }
-  JsonRows json;
-  for (const PeriodKey& key : named) json.Row().AddKey(key);
-  const std::string list = json.Take();
-  std::vector<Statement> look;
-  if (request.global_limit > 0) look.push_back(session_.Of(kLockStart));
-  look.push_back(session_.Of(kLockSerialised, {list}));
-  look.push_back(session_.Of(LockRows(), {list}));
-  look.push_back(session_.Of(kClock, {absl::StrCat(request.global_limit)}));
-  look.push_back(session_.Of(kJobFacts, {list, labels}));
-  look.push_back(session_.Of(kRowFacts, {list}));
+  const Questions questions(session_, request);
   const auto once = [&]() -> absl::StatusOr<StartAnswers> {
-    ASSIGN_OR_RETURN(std::vector<Rows> rows, connection.Begin(look));
-    rows.erase(rows.begin(), rows.end() - 4);
-    StartRules rules(request, ReadFacts(rows[0], rows[1], rows[2], rows[3]));
+    Looked looked(request);
+    std::vector<Statement> statements = questions.Lock();
+    const size_t locked = statements.size();
+    const auto then = [&](std::vector<Statement> more) {
+      statements.insert(statements.end(), more.begin(), more.end());
+    };
+    std::vector<Rows> rows;
+    if (request.also_due == 0) {
+      then(questions.Decide(request.keys, request.keys));
+      ASSIGN_OR_RETURN(rows, connection.Begin(statements));
+      looked.AddNamed(rows[locked - 1]);
+      rows.erase(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(locked));
+    } else {
+      ASSIGN_OR_RETURN(rows, connection.Begin(statements));
+      if (!request.keys.empty()) looked.AddNamed(rows[locked - 2]);
+      looked.AddAlsoDue(rows[locked - 1]);
+      const std::vector<PeriodKey> keys = looked.Keys();
+      if (keys.empty()) {
+        statements = {session_.Of("select"), session_.Of(kClock, {"0"})};
+      } else {
+        statements = {questions.OfJobs(Questions::JobsOf(keys), false)};
+        then(questions.Decide(keys, looked.KeysWithLocks()));
+      }
+      ASSIGN_OR_RETURN(rows, connection.More(statements));
+      looked.AddLockedJobs(rows[0]);
+      rows.erase(rows.begin());
+    }
+    looked.AddFacts(rows);
+    const std::vector<PeriodKey> keys = looked.InOrder();
+    StartRules rules(request, looked.TakeFacts());
     std::vector<Judged> judged = rules.Judge(keys, request.keys.size());
     if (absl::Status fault = Reach("start.before_commit"); !fault.ok()) {  // crash: still PLANNED
       connection.Rollback();
       return fault;
     }
     ASSIGN_OR_RETURN(const std::vector<Rows> granted,
-                     connection.Commit(Grants(session_, request, judged)));
+                     connection.Commit(Grants(session_, request, judged, rules.facts().rows,
+                                              looked.leftovers())));
     // Crash here: it is RUNNING and nobody knows of it; its lease ends by itself.
     MATINS_FAULT_POINT("start.after_commit");
-    std::map<PeriodKey, int> index;
-    for (int i = 0; i < granted[0].size(); ++i) {
-      index[{granted[0].Text(i, 0), granted[0].Text(i, 1)}] = i;
-    }
     StartAnswers answers;
     answers.now = rules.now();
-    for (Judged& j : judged) {
-      const auto grant = index.find(j.answer.key);
-      if (j.answer.result == StartResult::kStarted && grant == index.end()) {
-        j.answer.result = StartResult::kTaken;
-      } else if (j.answer.result == StartResult::kStarted) {
-        j.answer.claim = ReadClaim(granted[0], grant->second, *j.row, request.nonce);
-      }
-      answers.rows.push_back(std::move(j.answer));
-    }
+    answers.more = looked.more() || judged.size() < keys.size();
+    const bool any = std::any_of(judged.begin(), judged.end(), [](const Judged& j) {
+      return j.answer.result == StartResult::kStarted;
+    });
+    answers.rows = Answers(any ? granted[0] : Rows(nullptr), std::move(judged), request.nonce);
     return answers;
   };
   return session_.Retried(once);

@@ -17,6 +17,19 @@ std::string LockedRows(absl::string_view columns, Locking locking) {
       "), c as materialized (select @NOW as now, count(*) as locked from l) ");
 }
 
+std::string LockedRowsOf(absl::string_view requests, absl::string_view columns, Locking locking) {
+  return absl::StrCat(
+      "with x as materialized (", requests,
+      // Row by row, by the key and in the requests' order: no plan can be of another shape.
+      "), l as materialized (select x.n, r.* from x cross join lateral (select r.job_name, "
+      "r.period, r.status, r.generation, r.fence, r.nonce, r.lease_until, r.run_until, "
+      "r.ctid as tid, ",
+      columns,
+      " from @.job_watermark r where r.job_name = x.job and r.period = x.period for update",
+      locking == Locking::kSkip ? " skip locked" : "",
+      ") r), c as materialized (select @NOW as now, count(*) as locked from l) ");
+}
+
 std::string TicketWhy(Asked asked) {
   std::string why = "case ";
   if (asked != Asked::kFinish) {

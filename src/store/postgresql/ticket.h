@@ -15,6 +15,9 @@ namespace matins::postgresql {
 // "with x (the requests: n, job, period, gen, fence, nonce and `columns`), l (their rows, locked),
 // c (the clock `now`, read after the last of them was locked)".
 std::string LockedRows(absl::string_view columns, Locking locking);
+// The same for requests that are in key order, "select n, job, ..." (ColumnRows::Take), and of the
+// rows only those columns that TicketWhy asks for and `columns`, of a table named r.
+std::string LockedRowsOf(absl::string_view requests, absl::string_view columns, Locking locking);
 // An SQL expression over x, l and c: '' where the ticket is current and its lease is alive, else
 // the word of Refusal.
 enum class Asked { kExtend, kCheckpoint, kFinish };

@@ -293,6 +293,15 @@ absl::Time Connection::Now() {
   return IsMutant(Mutant::kNoClockMark) ? raw : std::max(raw, mark_);
 }
 
+bool Connection::AnyPutOff() {
+  if (!any_put_off_) {
+    Statement row = Sql(
+        "SELECT 1 FROM job_watermark WHERE status = 'PLANNED' AND look_at > not_before LIMIT 1");
+    any_put_off_ = row.Next();
+  }
+  return *any_put_off_;
+}
+
 int64_t Connection::DataVersion() {
   Statement statement = Sql("PRAGMA data_version");
   return statement.Next() ? statement.Int(0) : 0;
@@ -369,6 +378,7 @@ bool SteppedBack(const Connection& db, absl::Time mark) {
 absl::StatusOr<Transaction> Transaction::Begin(Connection& db, absl::string_view verb) {
   db.ClearStatus();
   db.FixNow(std::nullopt);
+  db.ForgetPutOff();
   std::optional<absl::Time> early;
   if (IsMutant(Mutant::kClockBeforeLock)) early = db.Now();
   // Crash here, or wait as long as others let us: nothing is known yet, and the clock is not read.

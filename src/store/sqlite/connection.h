@@ -148,6 +148,11 @@ class Connection {
   // writers who take the lock again at once.
   static absl::Duration BusyPause(absl::Duration waited, double random);
 
+  // Whether any row waits for something to be freed, or for its next look: asked once a
+  // transaction, since most stores have none.
+  bool AnyPutOff();
+  void ForgetPutOff() { any_put_off_.reset(); }
+
   // Changes made by other connections (PRAGMA data_version).
   int64_t DataVersion();
   absl::Status ErrorOf(int rc, absl::string_view what, bool committing = false);
@@ -174,6 +179,7 @@ class Connection {
   absl::Duration
       busy_since_;  // of the boot clock: when the lock that is waited for was first tried
   SeededRandom busy_random_{SystemRandom().Next()};
+  std::optional<bool> any_put_off_;
 };
 
 // BEGIN IMMEDIATE .. COMMIT of one verb; rolls back unless committed.

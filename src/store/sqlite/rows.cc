@@ -16,7 +16,7 @@ const char kRowColumns[] =
     "nominal, not_before, start_by, version, backfill, manual, params, reason, by_whom, attempts, "
     "attempts_total, losses, fence, nonce, node, held_by, held_until, claimed_at, lease_until, "
     "run_until, wait_until, checkpoint, finished_at, op_at, lock_key, priority, planned_at, "
-    "dispatched_at, checkpointed_at, cancel_by IS NOT NULL, cancel_why";
+    "dispatched_at, checkpointed_at, cancel_by IS NOT NULL, cancel_why, job_watermark.rowid";
 
 Row ReadRow(const Statement& q) {
   constexpr absl::Time kPast = absl::InfinitePast();
@@ -63,6 +63,7 @@ Row ReadRow(const Statement& q) {
   row.checkpointed_at = q.Time(i++, kPast);
   row.cancel_asked = q.Bool(i++);
   row.cancel_why = q.Text(i++);
+  row.rowid = q.Int(i++);
   return row;
 }
 
@@ -185,12 +186,12 @@ void EndAttempt(Connection& db, Transaction& transaction, const Row& row, const 
         "op_at = ?, finished_at = ?, not_before = ?, look_at = ?, attempts = ?, losses = ?, "
         "fence = ?, nonce = ?, lease_until = NULL, run_until = NULL, wait_until = ?, "
         "by_whom = CASE WHEN ? THEN 'policy' ELSE by_whom END, held_by = '', held_until = NULL, "
-        "cancel_by = NULL, cancel_why = NULL WHERE job_name = ? AND period = ?",
+        "cancel_by = NULL, cancel_why = NULL WHERE rowid = ?",
         Word(state.status), state.held, reason, ending.op, now,
         ended ? std::optional<std::string>(FinishedText(now)) : std::nullopt, state.not_before,
         state.not_before, state.attempts, row.losses + (ending.loss ? 1 : 0),
         burn ? transaction.NextFence() : row.fence, burn ? 0 : row.nonce, ending.wait_until,
-        ending.skip, row.key.job, row.key.period)
+        ending.skip, row.rowid)
       .Run();
   WriteRun(db, now, row, ending);
   Wake(db, row, row.lock_key, state.status == PeriodStatus::kDone);
@@ -235,6 +236,7 @@ void WriteRun(Connection& db, absl::Time now, const Row& row, const Ending& endi
 }
 
 void Wake(Connection& db, const PeriodRow& row, const std::string& lock_key, bool done) {
+  if (!db.AnyPutOff()) return;
   db.Sql(
         "UPDATE job_watermark SET look_at = not_before WHERE rowid = (SELECT rowid FROM "
         "job_watermark WHERE job_name = ? AND status = 'PLANNED' AND look_at > not_before "
@@ -276,7 +278,9 @@ void WriteEvent(Connection& db, absl::Time now, const Event& event) {
 // ---- text forms ----
 
 std::string FinishedText(absl::Time t) {
-  return absl::FormatTime("%Y-%m-%d %H:%M:%E6S", t, absl::UTCTimeZone());
+  const absl::CivilSecond civil = absl::ToCivilSecond(t, absl::UTCTimeZone());
+  const int64_t micros = ToMicros(t) - ToMicros(absl::FromCivil(civil, absl::UTCTimeZone()));
+  return absl::StrCat(NominalText(civil), ".", absl::Dec(micros, absl::kZeroPad6));
 }
 
 absl::Time FinishedFromText(const std::string& text) {
@@ -289,12 +293,21 @@ absl::Time FinishedFromText(const std::string& text) {
   return absl::InfinitePast();
 }
 
+// Both are called for each run, so they do without the library's general machinery.
 std::string NominalText(absl::CivilSecond nominal) {
-  return absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromCivil(nominal, absl::UTCTimeZone()),
-                          absl::UTCTimeZone());
+  const auto two = [](int value) { return absl::Dec(value, absl::kZeroPad2); };
+  return absl::StrCat(FormatDay(absl::CivilDay(nominal)), " ", two(nominal.hour()), ":",
+                      absl::StrCat(two(nominal.minute()), ":", two(nominal.second())));
 }
 
 absl::CivilSecond NominalFromText(const std::string& text) {
+  if (text.size() == 19 && text[10] == ' ') {
+    std::string instant = text + "Z";
+    instant[10] = 'T';
+    if (const auto t = ParseInstant(instant); t.ok()) {
+      return absl::ToCivilSecond(*t, absl::UTCTimeZone());
+    }
+  }
   absl::Time t;
   if (!absl::ParseTime("%Y-%m-%d %H:%M:%S", text, absl::UTCTimeZone(), &t, nullptr)) {
     return absl::CivilSecond();

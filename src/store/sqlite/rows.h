@@ -15,6 +15,7 @@
 namespace matins::sqlite {
 
 struct Row : PeriodRow {
+  int64_t rowid = 0;
   std::string lock_key;
   int priority = 0;
   absl::Time planned_at = absl::InfinitePast();

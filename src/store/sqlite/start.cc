@@ -166,9 +166,9 @@ Claim Grant(Connection& db, Transaction& transaction, const StartRequest& reques
         "attempts = attempts + 1, attempts_total = attempts_total + 1, fence = ?2, nonce = ?3, "
         "node = ?4, held_by = '', held_until = NULL, claimed_at = ?1, lease_until = ?5, "
         "run_until = ?6, wait_until = NULL, start_by = NULL, reason = '', finished_at = NULL, "
-        "checkpointed_at = NULL WHERE job_name = ?7 AND period = ?8",
+        "checkpointed_at = NULL WHERE rowid = ?7",
         now, claim.fence, claim.nonce, request.node.name, claim.lease_until, claim.run_until,
-        row.key.job, row.key.period)
+        row.rowid)
       .Run();
   return claim;
 }
@@ -198,22 +198,37 @@ void PutOff(Connection& db, const Row& row, const Verdict& verdict, absl::Time n
       .Run();
 }
 
-std::vector<PeriodKey> DueKeys(Connection& db, const NodeId& node, absl::Time now, int limit,
-                               const std::set<PeriodKey>& without) {
-  std::vector<PeriodKey> keys;
-  if (limit <= 0) return keys;
-  Statement rows = db.Sql(
-      "SELECT w.job_name, w.period FROM job_watermark w JOIN job j ON j.name = w.job_name WHERE "
-      "w.status = 'PLANNED' AND w.look_at <= ?1 AND (w.held_by = '' OR w.held_until <= ?1) AND "
-      "NOT j.deleted AND j.suspended_at IS NULL AND (j.labels = '[]' OR NOT EXISTS (SELECT 1 FROM "
-      "json_each(j.labels) l WHERE l.value NOT IN (SELECT value FROM json_each(?2)))) "
-      "ORDER BY w.priority DESC, w.due_at, w.job_name, w.period",
-      now, JsonArray(node.labels));
-  while (static_cast<int>(keys.size()) < limit && rows.Next()) {
-    PeriodKey key{rows.Text(0), rows.Text(1)};
-    if (!without.contains(key)) keys.push_back(std::move(key));
+// Of rows `w` and jobs `j`: held by nobody at ?2, and this node (labels ?3) may run them.
+constexpr char kMayRun[] =
+    "(w.held_by = '' OR w.held_until <= ?2) AND NOT j.deleted AND j.suspended_at IS NULL AND "
+    "(j.labels = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(j.labels) l WHERE l.value NOT IN "
+    "(SELECT value FROM json_each(?3))))";
+
+bool AnyPriority(Connection& db) {
+  Statement job = db.Sql("SELECT 1 FROM job WHERE priority <> 0 LIMIT 1");
+  return job.Next();
+}
+
+// Due rows in the order of their index, the most urgent of them first: a few more than are wanted,
+// for those that will be refused (they are put off), and more again where jobs have priorities.
+std::vector<Row> DueRows(Connection& db, const NodeId& node, absl::Time now, int wanted,
+                         const std::set<PeriodKey>& without) {
+  static const std::string kSql = absl::StrCat(
+      "SELECT ", kRowColumns, " FROM job_watermark WHERE rowid IN (SELECT w.rowid FROM ",
+      "job_watermark w CROSS JOIN job j ON j.name = w.job_name WHERE w.status = 'PLANNED' AND ",
+      "w.look_at <= ?1 AND ", kMayRun, " ORDER BY w.look_at LIMIT ?4)");
+  const int limit = wanted + static_cast<int>(without.size()) + (AnyPriority(db) ? 224 : 24);
+  std::vector<Row> due;
+  Statement rows = db.Sql(kSql, now, now, JsonArray(node.labels), limit);
+  while (rows.Next()) {
+    Row row = ReadRow(rows);
+    if (!without.contains(row.key)) due.push_back(std::move(row));
   }
-  return keys;
+  std::sort(due.begin(), due.end(), [](const Row& a, const Row& b) {
+    if (a.priority != b.priority) return a.priority > b.priority;
+    return a.due != b.due ? a.due < b.due : a.key < b.key;
+  });
+  return due;
 }
 
 }  // namespace
@@ -226,14 +241,13 @@ absl::StatusOr<StartAnswers> SqliteStore::Start(const StartRequest& request) {
   Jobs jobs(*db_);
   Gate gate(*db_, request, now);
   int started = 0;
-  const auto start = [&](const PeriodKey& key) {
+  const auto start = [&](const PeriodKey& key, const Row* row) {
     StartAnswer answer;
     answer.key = key;
-    const std::optional<Row> row = FindRow(*db_, key);
     Verdict verdict{StartResult::kTaken, "no such row"};
     if (transaction.frozen_to_nodes()) {
       verdict = {StartResult::kFrozen, "the clock stepped; `matins clock accept`"};
-    } else if (row) {
+    } else if (row != nullptr) {
       const JobInfo* job = jobs.Find(key.job);
       verdict = gate.Judge(*row, job);
       if (verdict.started()) {
@@ -247,16 +261,18 @@ absl::StatusOr<StartAnswers> SqliteStore::Start(const StartRequest& request) {
     answer.blocker = std::move(verdict.blocker);
     answers.rows.push_back(std::move(answer));
   };
-  for (const PeriodKey& key : request.keys) start(key);
+  for (const PeriodKey& key : request.keys) {
+    const std::optional<Row> row = FindRow(*db_, key);
+    start(key, row ? &*row : nullptr);
+  }
   if (request.also_due > 0 && !transaction.frozen_to_nodes()) {
-    // Refused ones are put off, so a few more than are wanted are looked at, and no more.
     const std::set<PeriodKey> named(request.keys.begin(), request.keys.end());
     const int wanted = started + request.also_due;
-    for (const PeriodKey& key :
-         DueKeys(*db_, request.node, now, 4 * request.also_due + 16, named)) {
+    for (const Row& row : DueRows(*db_, request.node, now, request.also_due, named)) {
       if (started >= wanted || !db_->ok()) break;
-      start(key);
+      start(row.key, &row);
     }
+    answers.more = started >= wanted;
   }
   RETURN_IF_ERROR(transaction.Commit());
   return answers;
@@ -267,15 +283,18 @@ absl::StatusOr<HoldAnswer> SqliteStore::Hold(const HoldRequest& request) {
   HoldAnswer answer;
   answer.now = transaction.now();
   const absl::Time until = answer.now + request.ahead;
-  if (!transaction.frozen_to_nodes()) {
-    // Rows due within `ahead` and held by nobody now.
-    Statement rows = db_->Sql(
-        "SELECT w.job_name, w.period, w.not_before, w.priority FROM job_watermark w JOIN job j ON "
-        "j.name = w.job_name WHERE w.status = 'PLANNED' AND w.look_at <= ?1 AND (w.held_by = '' "
-        "OR w.held_until <= ?2) AND NOT j.deleted AND j.suspended_at IS NULL AND (j.labels = '[]' "
-        "OR NOT EXISTS (SELECT 1 FROM json_each(j.labels) l WHERE l.value NOT IN (SELECT value "
-        "FROM json_each(?3)))) ORDER BY w.priority DESC, w.due_at, w.job_name, w.period LIMIT ?4",
-        until, answer.now, JsonArray(request.node.labels), request.limit);
+  const std::string labels = JsonArray(request.node.labels);
+  if (!transaction.frozen_to_nodes() && request.limit > 0) {
+    // Rows due within `ahead` and held by nobody now: the most urgent of those that the index
+    // gives first.
+    static const std::string kSql = absl::StrCat(
+        "SELECT job_name, period, not_before, priority FROM (SELECT w.job_name, w.period, ",
+        "w.not_before, w.priority, w.due_at FROM job_watermark w CROSS JOIN job j ON ",
+        "j.name = w.job_name WHERE w.status = 'PLANNED' AND w.look_at > ?5 AND w.look_at <= ?1 ",
+        "AND ", kMayRun, " ORDER BY w.look_at LIMIT 4 * ?4 + 200) ",
+        "ORDER BY priority DESC, due_at, job_name, period LIMIT ?4");
+    Statement rows = db_->Sql(kSql, until, answer.now, labels, request.limit,
+                              request.due ? int64_t{INT64_MIN} : ToMicros(answer.now));
     while (rows.Next()) {
       answer.rows.push_back({{rows.Text(0), rows.Text(1)},
                              rows.Time(2, absl::InfinitePast()),
@@ -294,6 +313,13 @@ absl::StatusOr<HoldAnswer> SqliteStore::Hold(const HoldRequest& request) {
     Statement next = db_->Sql(
         "SELECT min(look_at) FROM job_watermark WHERE status = 'PLANNED' AND look_at > ?", until);
     if (next.Next()) answer.next_start = next.Time(0, absl::InfiniteFuture());
+  }
+  {
+    static const std::string kSql =
+        absl::StrCat("SELECT 1 FROM job_watermark w CROSS JOIN job j ON j.name = w.job_name WHERE ",
+                     "w.status = 'PLANNED' AND w.look_at <= ?1 AND ", kMayRun, " LIMIT 1");
+    Statement due = db_->Sql(kSql, answer.now, answer.now, labels);
+    answer.due = due.Next();
   }
   RETURN_IF_ERROR(transaction.Commit());
   return answer;
