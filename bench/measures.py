@@ -88,8 +88,39 @@ def drains():
                                   goals=drain_goals(store, shape, name, per_second, processes))
 
 
+def latencies():
+    for store in ('postgresql', 'sqlite'):
+        yield Measure(f'latency/{store}/minute', 'drivers/latency', store, f'latency/{store}',
+                      {'runs': 2_000, 'seconds': 60}, {'runs': 200, 'seconds': 10},
+                      figures=('p50_ms', 'p99_ms', 'max_ms', 'early'),
+                      goals=(Goal('p50_ms', at_most=1), Goal('p99_ms', at_most=4), Goal('early', at_most=0)))
+        yield Measure(f'latency/{store}/burst', 'drivers/latency', store, f'burst/{store}',
+                      {'runs': 2_000, 'seconds': 0}, {'runs': 200},
+                      figures=('p50_ms', 'max_ms', 'committed_ms', 'early'),
+                      goals=(Goal('max_ms', at_most=50), Goal('committed_ms', at_most=250),
+                             Goal('early', at_most=0)))
+
+
+def quiet_nodes():
+    for store in ('postgresql', 'sqlite'):
+        for jobs in (10_000, 100_000):
+            yield Measure(f'idle/{store}/{jobs}', 'drivers/idle', store, f'idle/{store}/{jobs}', {'jobs': jobs},
+                          {'jobs': 1_000, 'seconds': 10, 'settle': 5},
+                          figures=('resident_mib', 'node_cpu_ms_per_second') + (
+                              ('store_cpu_ms_per_second', 'transactions_per_second') if store == 'postgresql' else ()),
+                          goals=(Goal('resident_mib', at_most=20),) + (
+                              (Goal('transactions_per_second', at_most=0.5),) if store == 'postgresql' else ()),
+                          rounds=1, patience=900)
+
+
+def first_runs():
+    for store, most in (('postgresql', 25), ('sqlite', 15)):
+        yield Measure(f'first_run/{store}', 'drivers/first_run', store, f'first_run/{store}', {'starts': 7},
+                      {'starts': 2}, figures=('p50_ms', 'max_ms'), goals=(Goal('p50_ms', at_most=most),))
+
+
 def drivers():
-    return list(drains())
+    return [*drains(), *latencies(), *quiet_nodes(), *first_runs()]
 
 
 def peers():

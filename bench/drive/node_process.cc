@@ -77,7 +77,9 @@ void NodeProcesses::Child() {
                                      lateness_us_[i] = absl::ToInt64Microseconds(late);
                                    }
                                  }
-                                 ++shared.entered;
+                                 if (++shared.entered == 1) {
+                                   shared.first_entered_us = absl::ToUnixMicros(absl::Now());
+                                 }
                                  return absl::OkStatus();
                                }),
               "a handler");

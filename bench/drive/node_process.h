@@ -21,6 +21,7 @@ struct Shared {
   std::atomic<bool> go{false};
   std::atomic<bool> stop{false};
   std::atomic<int64_t> entered{0};
+  std::atomic<int64_t> first_entered_us{0};  // wall clock
   std::atomic<int64_t> finished{0};          // their ends are committed
   std::atomic<int64_t> failed{0};            // ended otherwise than DONE
   std::atomic<int64_t> last_finished_us{0};  // wall clock, when the last of them was known

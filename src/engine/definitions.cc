@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "job/json.h"
@@ -10,8 +11,9 @@
 namespace matins {
 namespace {
 
-// Far beyond what one store holds; what a long life of changes leaves behind goes.
-constexpr size_t kMeaningsKept = 100'000;
+// What is worked with at a time, not all that a store holds: a node stays small however many jobs
+// there are. What is forgotten is read again, hundreds in a call.
+constexpr size_t kKept = 25'000;
 
 }  // namespace
 
@@ -25,7 +27,7 @@ absl::StatusOr<DefinitionPtr> Definitions::Resolve(const std::string& definition
   ASSIGN_OR_RETURN(ResolvedJob resolved, ResolveJob(job));
   auto meaning = std::make_shared<const ResolvedJob>(std::move(resolved));
   absl::MutexLock lock(&mutex_);
-  if (meanings_.size() >= kMeaningsKept) meanings_.clear();
+  if (meanings_.size() >= kKept) meanings_.clear();
   meanings_[definition] = meaning;
   return meaning;
 }
@@ -34,9 +36,27 @@ void Definitions::Note(const JobState& state) {
   if (state.versions.empty()) return;
   const JobVersion& newest = state.versions.back();
   absl::MutexLock lock(&mutex_);
+  if (current_.size() >= kKept && !current_.contains(state.job)) current_.clear();
   Version& current = current_[state.job];
   if (current.number == newest.number && current.definition == newest.definition) return;
   current = {newest.number, newest.definition, nullptr};
+}
+
+void Definitions::Fetch(Store& store, const std::vector<std::pair<std::string, int>>& jobs) {
+  absl::flat_hash_set<std::string> unknown;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [job, version] : jobs) {
+      const auto it = current_.find(job);
+      if (it == current_.end() || it->second.number < version) unknown.insert(job);
+    }
+  }
+  if (unknown.size() < 2) return;
+  ReadDueRequest request;
+  request.jobs.assign(unknown.begin(), unknown.end());
+  const absl::StatusOr<DueJobs> read = store.ReadDue(request);
+  if (!read.ok()) return;
+  for (const JobState& state : read->jobs) Note(state);
 }
 
 absl::StatusOr<DefinitionPtr> Definitions::Current(Store& store, const std::string& job,

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -27,6 +28,9 @@ class Definitions {
   // The job's current version, read from the store where this node has not seen it yet. `version`
   // is what a claim says must be run with; an older one in the cache is not taken for it.
   absl::StatusOr<DefinitionPtr> Current(Store& store, const std::string& job, int version);
+  // Reads in one call those of `jobs` (with versions as above) that are not known yet. What cannot
+  // be read is asked for by Current again, one by one.
+  void Fetch(Store& store, const std::vector<std::pair<std::string, int>>& jobs);
   // Remembers what `state` says is current.
   void Note(const JobState& state);
 

@@ -168,6 +168,11 @@ absl::Status StartLane::Take(const std::vector<Waiting>& rows, const StartReques
   const absl::Duration received = node_.clock.BootNow();
   std::vector<PeriodKey> newcomers;
   std::vector<RunRequest> launched;
+  std::vector<std::pair<std::string, int>> jobs;
+  for (const StartAnswer& answer : answers.rows) {
+    if (answer.claim) jobs.emplace_back(answer.key.job, answer.claim->current_version);
+  }
+  node_.definitions.Fetch(store(), jobs);
   for (size_t i = 0; i < answers.rows.size(); ++i) {
     const StartAnswer& answer = answers.rows[i];
     if (answer.result == StartResult::kStarted) {
