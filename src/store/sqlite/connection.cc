@@ -218,6 +218,9 @@ Connection::~Connection() {
 
 absl::Status Connection::Configure() {
   sqlite3_extended_result_codes(db_, 1);
+  // A verb's statements take their small memory here, not from the allocator that all connections
+  // of the process share a lock of.
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_LOOKASIDE, nullptr, 1200, 400);
   sqlite3_busy_handler(db_, &Connection::OnBusy, this);
   const int rc = sqlite3_create_function_v2(db_, "matins_now", 0, SQLITE_UTF8, this, &MatinsNow,
                                             nullptr, nullptr, nullptr);
