@@ -49,10 +49,19 @@ void Referee::Planned(absl::Span<const PlanWrite> writes, const PlanAnswers& ans
 // Many SKIPPED in a row that have no rows: what was deleted in that stretch is settled with them.
 void Referee::Spanned(const std::string& job, const SkipSpan& span) {
   ++seen_["spans"];
+  spans_[job].push_back(span);
   for (auto& [key, row] : rows_) {
     const bool within = key.job == job && span.from <= row.due && row.due <= span.to;
     if (within && row.state == State::kNoRow) row.state = State::kSkipped;
   }
+}
+
+// Under a row that was deleted, what the span says of it stands again.
+bool Referee::IsSpanned(const std::string& job, absl::Time due) const {
+  const auto of_job = spans_.find(job);
+  return of_job != spans_.end() &&
+         std::any_of(of_job->second.begin(), of_job->second.end(),
+                     [&](const SkipSpan& span) { return span.from <= due && due <= span.to; });
 }
 
 void Referee::Started(const StartRequest& request, const StartAnswers& answers) {
@@ -107,6 +116,7 @@ void Referee::CheckOrder(const PeriodKey& key, const Row& row) {
   if (jobs_[key.job].backfill.order != Order::kStrict || row.manual) return;
   for (const auto& [other, older] : rows_) {
     if (other.job != key.job || older.due >= row.due || older.manual) continue;
+    if (older.state == State::kNoRow && IsSpanned(other.job, older.due)) continue;
     if (older.state != State::kDone && older.state != State::kSkipped) {
       Broken("I16", absl::StrCat(Name(key), " started before ", other.period, " was settled"));
       return;

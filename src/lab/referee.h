@@ -76,6 +76,7 @@ class Referee {
   absl::Time Now() const { return std::max(now_(), mark_); }
   void NotFrozen(absl::string_view what);
   void Spanned(const std::string& job, const SkipSpan& span);
+  bool IsSpanned(const std::string& job, absl::Time due) const;
   Row& At(const PeriodKey& key) { return rows_[key]; }
   void Burnt(const Ticket& ticket);
   void Owner(absl::string_view verb, const Ticket& ticket, absl::string_view lease_promise);
@@ -89,6 +90,7 @@ class Referee {
   bool frozen_ = false;  // by a tick
   std::map<std::string, Job> jobs_;
   std::map<PeriodKey, Row> rows_;
+  std::map<std::string, std::vector<SkipSpan>> spans_;
   std::map<std::string, int64_t> last_fence_;
   std::set<std::pair<PeriodKey, int64_t>> refused_for_ever_;
   std::vector<std::string> broken_;
