@@ -390,6 +390,19 @@ TEST_F(Acts, RowsOfOtherProgramsCountAndAreNeverPlannedOver) {
   EXPECT_EQ(start.result, StartResult::kBlocked) << "an older day that somebody else runs";
 }
 
+TEST_F(Acts, ARowOfAnotherProgramAfterADeletionIsOfTheNewGeneration) {
+  MATINS_NEEDS(Capability::kForeign);
+  ASSERT_OK(acts().SetJournal(/*full=*/true));
+  ASSERT_OK(ApplyJobs(acts(), {StrictJob("a")}));
+  ASSERT_OK(world().InsertForeignRow("a", "2026-10-01", "DONE"));
+  for (const int generation : {2, 3}) {
+    ASSERT_OK(world().DeleteRow(KeyOf("a", 0)));
+    ASSERT_OK(world().InsertForeignRow("a", "2026-10-01", "DONE"));
+    ASSERT_OK_AND_ASSIGN(const PeriodRow row, RowOf(acts(), KeyOf("a", 0)));
+    EXPECT_EQ(row.generation, generation);
+  }
+}
+
 TEST_F(Acts, ARunningRowWithoutALeaseGoesStale) {
   MATINS_NEEDS(Capability::kForeign);
   Job job = PlainJob("a");

@@ -194,10 +194,16 @@ const char* const kFunctions[] = {
 };
 
 const char* const kTriggers[] = {
-    // Of other programs' rows: the period, and since when they run (for the job's stale_after).
+    // Of other programs' rows: the period, the generation that a deletion has opened, and since
+    // when they run (for the job's stale_after).
     "DROP TRIGGER IF EXISTS matins_foreign_insert",
     R"(CREATE TRIGGER matins_foreign_insert BEFORE INSERT ON job_watermark FOR EACH ROW BEGIN
       IF NEW.period = '' THEN SET NEW.period = DATE_FORMAT(NEW.biz_date, '%Y-%m-%d'); END IF;
+      IF NEW.due_at IS NULL THEN
+        SET NEW.generation = GREATEST(NEW.generation, COALESCE((SELECT MAX(e.generation)
+          FROM job_event e WHERE e.kind = 'reopened' AND e.job = NEW.job_name AND
+          e.period = NEW.period), 1));
+      END IF;
       IF NEW.status = 'RUNNING' AND NEW.lease_until IS NULL THEN
         SET NEW.claimed_at = UTC_TIMESTAMP(6);
       END IF;

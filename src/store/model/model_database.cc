@@ -77,6 +77,7 @@ absl::Status ModelDatabase::InsertDoneRow(const PeriodKey& key) {
   row.key = key;
   row.biz_date = day;
   row.status = PeriodStatus::kDone;
+  row.generation = state_->reopened[key].generation;
   row.change = 1;
   row.due = row.not_before = row.window_start = row.window_end = kPast;
   row.start_by = kNever;

@@ -79,10 +79,15 @@ constexpr char kWatermarkColumns[] = R"(alter table @.job_watermark
   add column waits_for text collate "C",
   add primary key (job_name, period))";
 
-// Of other programs' rows: the period, and since when they run (for the job's stale_after).
+// Of other programs' rows: the period, the generation that a deletion has opened, and since when
+// they run (for the job's stale_after).
 constexpr char kForeignRows[] = R"(create function @.matins_foreign_row()
   returns trigger language plpgsql as $fn$ begin
     new.period := coalesce(new.period, to_char(new.biz_date, 'YYYY-MM-DD'));
+    if tg_op = 'INSERT' and new.due_at is null then
+      new.generation := greatest(new.generation, (select max(e.generation) from @.job_event e
+        where e.kind = 'reopened' and e.job = new.job_name and e.period = new.period));
+    end if;
     if new.status = 'RUNNING' and new.lease_until is null then
       new.claimed_at := clock_timestamp();
     end if;
@@ -223,7 +228,7 @@ const std::vector<std::string>& CreateSchema() {
             where key = 'clock_hwm'), false) $fn$)",
       kForeignRows,
       R"(create trigger matins_foreign_insert before insert on @.job_watermark for each row
-        when (new.period is null or new.status = 'RUNNING')
+        when (new.due_at is null)
         execute function @.matins_foreign_row())",
       R"(create trigger matins_foreign_update before update of status on @.job_watermark
         for each row when (new.status = 'RUNNING' and old.status <> 'RUNNING' and

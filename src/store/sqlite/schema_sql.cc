@@ -152,7 +152,8 @@ CREATE INDEX job_event_reopened ON job_event (job, period, id) WHERE kind = 'reo
 CREATE INDEX job_figure_by_period ON job_figure (job_name, period, name);
 )sql";
 
-// None of them asks matins_now(): plain sqlite3 must be able to insert and delete.
+// None of them asks matins_now(): plain sqlite3 must be able to insert and delete. A row of another
+// program has no due instant; after a deletion it is of the generation that the deletion opened.
 const char kTriggers[] = R"sql(
 CREATE TRIGGER job_watermark_foreign AFTER INSERT ON job_watermark WHEN new.period = ''
 BEGIN
@@ -167,6 +168,14 @@ WHEN new.status = 'RUNNING' AND new.lease_until IS NULL AND old.status <> 'RUNNI
 BEGIN
   UPDATE job_watermark SET claimed_at =
       CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER)
+    WHERE rowid = new.rowid;
+END;
+CREATE TRIGGER job_watermark_foreign_again AFTER INSERT ON job_watermark
+WHEN new.due_at IS NULL
+BEGIN
+  UPDATE job_watermark SET generation = max(generation, coalesce((SELECT max(e.generation)
+      FROM job_event e WHERE e.kind = 'reopened' AND e.job = new.job_name AND
+      e.period = CASE new.period WHEN '' THEN new.biz_date ELSE new.period END), 1))
     WHERE rowid = new.rowid;
 END;
 CREATE TRIGGER job_watermark_deleted AFTER DELETE ON job_watermark
@@ -191,7 +200,9 @@ END;
 CREATE TRIGGER job_watermark_journal_insert AFTER INSERT ON job_watermark
 WHEN new.period <> '' AND (SELECT value FROM matins_meta WHERE key = 'journal') = 'full'
 BEGIN
-  INSERT INTO job_journal VALUES (new.job_name, new.period, new.generation, new.ver, new.op,
+  INSERT INTO job_journal VALUES (new.job_name, new.period, CASE WHEN new.due_at IS NULL THEN
+    max(new.generation, coalesce((SELECT max(generation) FROM job_event WHERE kind = 'reopened' AND
+      job = new.job_name AND period = new.period), 1)) ELSE new.generation END, new.ver, new.op,
     new.op_at, new.fence, new.nonce, new.lease_until, new.checkpoint, new.status, new.reason,
     new.by_whom, new.held, new.backfill, new.manual);
 END;
