@@ -271,7 +271,7 @@ class Mutants(StoreCase):
             proxy = fault_run.Proxy(self, postgres_port())
             node = self.node(store=self.store.replace(f':{postgres_port()}/', f':{proxy.port}/'))
             self.began(1)
-            proxy.ask('hold backoff interval, exit_code')
+            proxy.ask('hold select v.n, v.noted')
             self.let(1)
             self.heard(node, 'resolve')
             proxy.ask('release')

@@ -109,7 +109,7 @@ class Postgresql(Faults):
     kind = 'postgresql'
     MUST = *Faults.MUST, 'kill_backend', 'drop_reply'
     # What a call of each sort has in it; its answer is swallowed after it took effect.
-    CALLS = ('backoff interval, exit_code', "op = 'claim'", "op = 'hb'", "op = 'reclaim'", "op = 'dispatch'")
+    CALLS = ('select v.n, v.noted', "op = 'claim'", "op = 'hb'", "op = 'reclaim'", "op = 'dispatch'")
 
     def fresh_store(self):
         server = f'postgresql://postgres@127.0.0.1:{postgres_port()}'
