@@ -73,7 +73,8 @@ void Stage::ApplyOneOffs(int64_t count, absl::Time at, absl::string_view more) {
 }
 
 void Stage::ApplyPeriods(int64_t count, absl::string_view more) {
-  // So many hours, minutes and seconds of the day as multiply to `count`.
+  // The history is counted at the end, so that no purge may take of it. So many hours, minutes and
+  // seconds of the day as multiply to `count`.
   for (int64_t hours = 24; hours > 0; --hours) {
     for (int64_t minutes = 60; minutes > 0; --minutes) {
       if (count % (hours * minutes) != 0) continue;
@@ -82,7 +83,8 @@ void Stage::ApplyPeriods(int64_t count, absl::string_view more) {
       const absl::CivilDay day = absl::ToCivilDay(absl::Now(), absl::UTCTimeZone()) - 1;
       Apply(absl::StrCat("jobs:\n  - { name: periods, schedule: \"0-", seconds - 1, " 0-",
                          minutes - 1, " 0-", hours - 1, " ", day.day(), " ", day.month(),
-                         " *\", misfire: each, overlap: allow, backfill: { start: ", FormatDay(day),
+                         " *\", misfire: each, overlap: allow, history: { succeeded: 1000000 }, ",
+                         "backfill: { start: ", FormatDay(day),
                          ", order: none, max_periods: unlimited, max_parallel: unlimited }, ", more,
                          " }\n"));
       return;
