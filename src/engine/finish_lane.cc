@@ -123,6 +123,9 @@ void FinishLane::Ended(InHand& run, const RunEnded& ended) {
         CheckRequestOf(*run.run, node_.live.LastProof(run.run->claim.fence));
     if (check.ok()) {
       node_.runner.Start(*std::move(check));
+      if (node_.stopping) {
+        node_.StopRun(*run.run, StopReason::kShutdown, run.run->job().grace);
+      }
       return;
     }
   }

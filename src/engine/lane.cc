@@ -39,6 +39,14 @@ void EngineNode::StopRun(const LiveRun& run, StopReason why, absl::Duration grac
   }
 }
 
+void EngineNode::StopAll() {
+  for (const LiveRunPtr& run : live.All()) {
+    if (run->definition == nullptr) continue;  // never launched; its end is being written
+    StopRun(*run, StopReason::kShutdown, run->job().grace);
+  }
+  Ring(LaneKind::kFinish);
+}
+
 EngineEvents& NoEvents() {
   class Deaf final : public EngineEvents {
     void OnEvent(const EngineEvent&) override {}

@@ -44,11 +44,8 @@ void Lanes::BeginDrain() {
 }
 
 void Lanes::StopRuns() {
-  for (const LiveRunPtr& run : node_.live.All()) {
-    if (run->definition == nullptr) continue;  // never launched; its end is being written
-    node_.StopRun(*run, StopReason::kShutdown, run->job().grace);
-  }
-  node_.Ring(LaneKind::kFinish);
+  node_.stopping = true;
+  node_.StopAll();
 }
 
 absl::Status Lanes::Leave() {

@@ -69,8 +69,9 @@ class Lanes {
   void BeginDrain();
   // Stops what still runs; each hands its period over (RETURNED, no attempt used up).
   void StopRuns();
-  // No run is left whose end the store has not answered.
-  bool Drained() const { return node_.live.count() == 0; }
+  // After BeginDrain: no run is left whose end the store has not answered, and none is to come of a
+  // START that was under way.
+  bool Drained() const { return !node_.starting && node_.live.count() == 0; }
   // The node's last word to the store.
   absl::Status Leave();
 

@@ -82,6 +82,10 @@ struct EngineNode {
 
   std::atomic<bool> frozen{false};    // the store's clock stepped (I8)
   std::atomic<bool> draining{false};  // nothing new is planned or started
+  // All that runs is handed over. A START that was under way when that began is seen by whoever
+  // launches what it granted.
+  std::atomic<bool> stopping{false};
+  std::atomic<bool> starting{false};  // the start lane may be at a START, and launch what it grants
   std::atomic<bool> freed{false};     // something may be due that nobody holds: start looks now
   // Until when (store's clock, microseconds) START may rely on what planning has seen; 0: it has
   // not looked yet.
@@ -92,6 +96,8 @@ struct EngineNode {
   void Ring(LaneKind kind) { bell(kind).Ring(); }
   // Stops a run and its check, whichever is alive; passes over what has ended.
   void StopRun(const LiveRun& run, StopReason why, absl::Duration grace);
+  // Stops all that was launched here, for the node's own end.
+  void StopAll();
   int free_slots() const { return std::max(0, options.slots - live.count() - waiting.load()); }
   void Say(absl::string_view name, const PeriodKey& key = {}, int64_t fence = 0,
            std::string detail = "") {

@@ -55,7 +55,15 @@ absl::string_view ResultText(StartResult result) {
 
 }  // namespace
 
+// Who drains looks at `starting` after it has set `draining`: one of the two sees the other.
 absl::StatusOr<absl::Duration> StartLane::Turn() {
+  node_.starting = true;
+  const absl::StatusOr<absl::Duration> next = TurnUnlessDraining();
+  node_.starting = false;
+  return next;
+}
+
+absl::StatusOr<absl::Duration> StartLane::TurnUnlessDraining() {
   for (Waiting& waiting : node_.held.TakeAll()) Push(std::move(waiting));
   if (node_.draining || node_.frozen) {
     RETURN_IF_ERROR(GiveBack());
@@ -195,6 +203,7 @@ absl::Status StartLane::Take(const std::vector<Waiting>& rows, const StartReques
     }
   }
   if (!launched.empty()) node_.runner.StartAll(std::move(launched));
+  if (node_.stopping) node_.StopAll();
   MATINS_FAULT_POINT("start.after_launch");
   return newcomers.empty() ? absl::OkStatus() : Replace(newcomers);
 }

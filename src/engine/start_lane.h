@@ -40,6 +40,7 @@ class StartLane final : public Lane {
   };
 
   absl::StatusOr<absl::Duration> Turn() override;
+  absl::StatusOr<absl::Duration> TurnUnlessDraining();
   absl::Status Hold();
   absl::Status StartDue();
   // How many of what is due and not held here are to be started besides `named` rows.

@@ -1,4 +1,5 @@
 // A whole node over a slow network: what stops its runs is counted from before each request (I19).
+#include <functional>
 #include <memory>
 
 #include "base/status.h"
@@ -47,6 +48,7 @@ class Deadlines : public ::testing::Test {
     network_.fate = [this](absl::string_view verb) {
       if (verb == slow_) {
         sent_ = clock_.BootNow();
+        if (meanwhile_ && runner_.Alive().empty()) meanwhile_();
         clock_.Advance(absl::Seconds(4));
       }
       return CallFate::kFine;
@@ -72,8 +74,9 @@ class Deadlines : public ::testing::Test {
   model::ModelDatabase database_{{.clock = [this] { return clock_.WallNow(); }}};
   Referee referee_{[this] { return clock_.WallNow(); }};
   Network network_;
-  absl::string_view slow_;  // the verb whose request is under way for long
-  absl::Duration sent_;     // when it was sent last
+  absl::string_view slow_;           // the verb whose request is under way for long
+  absl::Duration sent_;              // when it was sent last
+  std::function<void()> meanwhile_;  // what happens while the first run's START is under way
   Script script_;
   ScriptedRunner runner_{clock_, [this](const RunRequest&) { return script_; }};
   std::unique_ptr<Lanes> lanes_;
@@ -87,6 +90,23 @@ TEST_F(Deadlines, OfABeatCountFromBeforeItsRequest) {
   lanes_->Step(LaneKind::kBeat);
   EXPECT_EQ(sent_ + absl::Seconds(4), clock_.BootNow());
   EXPECT_EQ(runner_.NextAt(), StopOf(sent_));
+}
+
+class DrainDuringStart : public Deadlines {
+ protected:
+  DrainDuringStart() {
+    script_.ignores_term = true;
+    meanwhile_ = [this] {
+      lanes_->BeginDrain();
+      EXPECT_FALSE(lanes_->Drained()) << "what it grants is still to come";
+      lanes_->StopRuns();
+    };
+  }
+};
+
+TEST_F(DrainDuringStart, StopsWhatItHasGranted) {
+  EXPECT_LE(runner_.NextAt(), clock_.BootNow() + job_.grace);
+  EXPECT_FALSE(lanes_->Drained());
 }
 
 }  // namespace
