@@ -307,8 +307,8 @@ class Commands(StoreCase):
 
     def test_status_tells_nodes_and_what_waits(self):
         node = self.node('--label', 'db-east')
-        status = self.json('status')
-        self.assertEqual([n['labels'] for n in status['nodes']], [['db-east']])
+        nodes = eventually("the node's first tick", lambda: self.json('status')['nodes'])
+        self.assertEqual([n['labels'] for n in nodes], [['db-east']])
         self.assertEqual(node.stop(), 0)
         self.assertTrue(self.json('status')['nodes'][0]['left'])
         self.assertIn('NODE', self.ok('status'))
