@@ -31,7 +31,7 @@ absl::StatusOr<std::vector<Statement>> SettleClock(Session& session, const Act& 
   ASSIGN_OR_RETURN(
       const std::vector<Rows> rows,
       session.connection.More(
-          {Sql(absl::StrCat("SELECT ", kRowColumns,
+          {Sql(absl::StrCat("SELECT ", RowColumns(),
                             " FROM job_watermark r WHERE r.status = 'RUNNING' AND r.fence > 0 "
                             "ORDER BY r.job_name, r.period FOR UPDATE")),
            Sql("SELECT matins_clock(), (SELECT value FROM matins_meta WHERE name = 'epoch'), "

@@ -10,6 +10,7 @@
 #include "store/mariadb/plan_statements.h"
 #include "store/mariadb/store.h"
 #include "store/rules.h"
+#include "store/server_rows.h"
 
 namespace matins::mariadb {
 namespace {
@@ -57,11 +58,11 @@ constexpr absl::string_view kSpans =
 // Two queries, not one with OR: each has its index.
 Statement OpenRows(const Value& names) {
   return Sql(
-      absl::StrCat("SELECT * FROM (SELECT ", kRowColumns,
+      absl::StrCat("SELECT * FROM (SELECT ", RowColumns(),
                    " FROM ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job WHERE r.status IN "
                    "('PLANNED', 'RUNNING', 'FAILED') AND NOT (r.status = 'FAILED' AND r.held) "
                    "UNION ALL SELECT ",
-                   kRowColumns,
+                   RowColumns(),
                    " FROM ? STRAIGHT_JOIN job j ON j.name = x.job STRAIGHT_JOIN job_watermark r ON "
                    "r.job_name = j.name AND (r.due_at >= j.gap_from OR r.due_at IS NULL) WHERE "
                    "j.gap_from IS NOT NULL AND (r.status IN ('DONE', 'SKIPPED') OR r.held)) q "
@@ -123,10 +124,7 @@ absl::StatusOr<DueJobs> MariadbStore::ReadDue(const ReadDueRequest& request) {
     rows.push_back(std::move(row));
   }
   for (int i = 0; i < rest[2].size(); ++i) {
-    const Rows& r = rest[2];
-    due.jobs[index[r.Text(i, 0)]].spans.push_back({r.Time(i, 1), r.Time(i, 2), r.Text(i, 3),
-                                                   r.Text(i, 4), r.Int(i, 5), r.Text(i, 6),
-                                                   r.Text(i, 7)});
+    due.jobs[index[rest[2].Text(i, 0)]].spans.push_back(ReadSpan(rest[2], i, 1));
   }
   for (int i = 0; i < rest[3].size(); ++i) {
     if (index.contains(rest[3].Text(i, 0))) continue;

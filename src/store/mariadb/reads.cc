@@ -8,6 +8,7 @@
 #include "store/mariadb/schema.h"
 #include "store/mariadb/ticket.h"
 #include "store/rules.h"
+#include "store/server_rows.h"
 
 namespace matins::mariadb {
 
@@ -33,21 +34,7 @@ absl::StatusOr<std::vector<JobRow>> MariadbActs::ReadJobs(absl::string_view name
   const Rows& r = rows[0];
   std::vector<JobRow> jobs;
   for (int i = 0; i < r.size(); ++i) {
-    JobRow job;
-    job.name = r.Text(i, 0);
-    job.version = static_cast<int>(r.Int(i, 1));
-    job.definition = r.Text(i, 2);
-    job.source = r.Text(i, 3);
-    job.first_sight = r.Time(i, 4);
-    job.floor = r.Time(i, 5);
-    job.cursor = r.Time(i, 6);
-    job.next_look = r.Time(i, 7, absl::InfiniteFuture());
-    if (!r.IsNull(i, 8)) job.gap_from = r.Time(i, 8);
-    if (!r.IsNull(i, 9)) {
-      job.suspension =
-          Suspension{r.Time(i, 9), absl::InfiniteFuture(), r.Text(i, 10), r.Text(i, 11)};
-    }
-    job.revision = r.Int(i, 12);
+    JobRow job = ReadJobRow(r, i);
     job.last_success = std::max(r.Time(i, 13), r.Time(i, 16));
     job.last_result = r.IsNull(i, 18) ? r.Text(i, 14) : r.Text(i, 18);
     job.worst_duration = absl::Microseconds(std::max(r.Int(i, 15), r.Int(i, 17)));
@@ -74,7 +61,7 @@ absl::StatusOr<std::vector<PeriodRow>> MariadbActs::ReadRows(const RowFilter& fi
       const std::vector<Rows> rows,
       session_.connection.Read({Sql(
           // Rows of other programs, which have no due_at, come last of their day, or first.
-          absl::StrCat("SELECT ", kRowColumns, " FROM job_watermark r WHERE ",
+          absl::StrCat("SELECT ", RowColumns(), " FROM job_watermark r WHERE ",
                        absl::StrJoin(where, " AND "), " ORDER BY r.biz_date", way,
                        ", r.due_at IS NULL", way, ", r.due_at", way, ", r.job_name", way,
                        ", r.period", way, " LIMIT ?"),
@@ -93,10 +80,7 @@ absl::StatusOr<std::vector<SkipSpan>> MariadbActs::ReadSpans(absl::string_view j
                {job})}));
   const Rows& r = rows[0];
   std::vector<SkipSpan> spans;
-  for (int i = 0; i < r.size(); ++i) {
-    spans.push_back({r.Time(i, 0), r.Time(i, 1), r.Text(i, 2), r.Text(i, 3), r.Int(i, 4),
-                     r.Text(i, 5), r.Text(i, 6)});
-  }
+  for (int i = 0; i < r.size(); ++i) spans.push_back(ReadSpan(r, i));
   return spans;
 }
 
@@ -148,34 +132,7 @@ Statement RunsOf(const RunFilter& filter) {
 
 absl::StatusOr<std::vector<RunRow>> MariadbActs::ReadRuns(const RunFilter& filter) {
   ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.connection.Read({RunsOf(filter)}));
-  const Rows& r = rows[0];
-  std::vector<RunRow> runs;
-  for (int i = 0; i < r.size(); ++i) {
-    RunRow run;
-    run.key = {r.Text(i, 0), r.Text(i, 1)};
-    run.generation = static_cast<int>(r.Int(i, 2));
-    run.fence = r.Int(i, 3);
-    run.attempt = static_cast<int>(r.Int(i, 4));
-    run.node = r.Text(i, 5);
-    run.status = r.Text(i, 6);
-    run.reason = r.Text(i, 7);
-    run.message = r.Text(i, 8);
-    run.result = r.Text(i, 9);
-    if (!r.IsNull(i, 10)) run.exit_code = static_cast<int>(r.Int(i, 10));
-    if (!r.IsNull(i, 11)) run.signal = static_cast<int>(r.Int(i, 11));
-    run.due = r.Time(i, 12);
-    run.planned_at = r.Time(i, 13);
-    run.dispatched_at = r.Time(i, 14);
-    run.claimed_at = r.Time(i, 15);
-    run.started_at = r.Time(i, 16);
-    run.checkpointed_at = r.Time(i, 17);
-    run.finished_at = r.Time(i, 18);
-    run.backfill = r.Bool(i, 19);
-    run.manual = r.Bool(i, 20);
-    run.output_bytes = r.Int(i, 21);
-    runs.push_back(std::move(run));
-  }
-  return runs;
+  return ReadRunRows(rows[0]);
 }
 
 absl::StatusOr<std::vector<EventRow>> MariadbActs::ReadEvents(absl::string_view job, int limit) {
@@ -189,13 +146,7 @@ absl::StatusOr<std::vector<EventRow>> MariadbActs::ReadEvents(absl::string_view 
                             "job_event",
                             job.empty() ? "" : " WHERE job = ?", " ORDER BY id DESC LIMIT ?"),
                values)}));
-  const Rows& r = rows[0];
-  std::vector<EventRow> events;
-  for (int i = 0; i < r.size(); ++i) {
-    events.push_back({r.Int(i, 0), r.Time(i, 1), r.Text(i, 2), r.Text(i, 3), r.Text(i, 4),
-                      static_cast<int>(r.Int(i, 5)), r.Text(i, 6), r.Text(i, 7), r.Text(i, 8)});
-  }
-  return events;
+  return ReadEventRows(rows[0]);
 }
 
 absl::StatusOr<std::vector<NodeRow>> MariadbActs::ReadNodes() {

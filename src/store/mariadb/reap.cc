@@ -15,11 +15,11 @@ absl::StatusOr<std::vector<StaleRun>> MariadbStore::ReadStale(int limit) {
   const std::string text = absl::StrCat(
       "SELECT q.*, TIMESTAMPDIFF(MICROSECOND, q.dead_since, CAST(@matins_now AS DATETIME(6))), "
       "q.lease_until IS NULL FROM ((SELECT ",
-      kRowColumns,
+      RowColumns(),
       ", r.lease_until AS dead_since FROM job_watermark r WHERE r.status = 'RUNNING' AND "
       "r.lease_until <= CAST(@matins_now AS DATETIME(6)) ORDER BY r.lease_until LIMIT ?) UNION ALL "
       "(SELECT ",
-      kRowColumns,
+      RowColumns(),
       ", r.claimed_at + INTERVAL b.stale_after MICROSECOND AS dead_since FROM job_watermark r "
       "JOIN job b ON b.name = r.job_name AND NOT b.deleted WHERE r.status = 'RUNNING' AND "
       "r.lease_until IS NULL AND r.claimed_at + INTERVAL b.stale_after MICROSECOND <= "

@@ -7,7 +7,6 @@
 #include "absl/strings/str_split.h"
 #include "base/fault.h"
 #include "base/time.h"
-#include "job/words.h"
 
 namespace matins::mariadb {
 namespace {
@@ -114,56 +113,25 @@ Value JsonTable(absl::string_view json, absl::string_view columns) {
 
 Value KeyTable(absl::string_view json) { return JsonTable(json, "job name, period name"); }
 
-const char kRowColumns[] =
-    "r.job_name, r.period, r.biz_date, r.status, r.held, r.generation, r.ver, r.due_at, "
-    "r.window_start, r.window_end, r.nominal, r.not_before, r.start_by, r.version, r.backfill, "
-    "r.manual, r.params, r.reason, r.by_whom, r.attempts, r.attempts_total, r.losses, r.fence, "
-    "r.nonce, r.node, r.held_by, r.held_until, r.claimed_at, r.lease_until, r.run_until, "
-    "r.wait_until, r.checkpoint, r.finished_at, r.op_at, r.lock_key, r.priority, r.planned_at, "
-    "r.dispatched_at, r.checkpointed_at, r.cancel_by IS NOT NULL, r.cancel_why";
+const std::string& RowColumns() {
+  static const auto& columns = *new std::string(
+      absl::StrCat(kPeriodColumns,
+                   ", r.lock_key, r.priority, r.planned_at, r.dispatched_at, r.checkpointed_at, "
+                   "r.cancel_by IS NOT NULL, r.cancel_why"));
+  return columns;
+}
 
 AttemptRow ReadRow(const Rows& rows, int i, int c) {
   AttemptRow row;
-  row.key = {rows.Text(i, c), rows.Text(i, c + 1)};
-  row.biz_date = rows.Day(i, c + 2);
-  row.status = FromWord<PeriodStatus>(rows.Text(i, c + 3)).value_or(PeriodStatus::kFailed);
-  row.held = rows.Bool(i, c + 4);
-  row.generation = static_cast<int>(rows.Int(i, c + 5));
-  row.change = rows.Int(i, c + 6);
-  row.due = rows.Time(i, c + 7);
-  row.window_start = rows.Time(i, c + 8);
-  row.window_end = rows.Time(i, c + 9);
-  absl::ParseCivilTime(rows.Text(i, c + 10), &row.nominal);
-  row.not_before = rows.Time(i, c + 11);
-  row.start_by = rows.Time(i, c + 12, absl::InfiniteFuture());
-  row.version = static_cast<int>(rows.Int(i, c + 13));
-  row.backfill = rows.Bool(i, c + 14);
-  row.manual = rows.Bool(i, c + 15);
-  row.params = rows.Text(i, c + 16);
-  row.reason = rows.Text(i, c + 17);
-  row.by = rows.Text(i, c + 18);
-  row.attempts = static_cast<int>(rows.Int(i, c + 19));
-  row.attempts_total = static_cast<int>(rows.Int(i, c + 20));
-  row.losses = static_cast<int>(rows.Int(i, c + 21));
-  row.fence = rows.Int(i, c + 22);
-  row.nonce = rows.Int(i, c + 23);
-  row.node = rows.Text(i, c + 24);
-  row.held_by = rows.Text(i, c + 25);
-  row.held_until = rows.Time(i, c + 26);
-  row.claimed_at = rows.Time(i, c + 27);
-  row.lease_until = rows.Time(i, c + 28);
-  row.run_until = rows.Time(i, c + 29);
-  row.wait_until = rows.Time(i, c + 30);
-  row.checkpoint = rows.Int(i, c + 31);
-  row.finished_at = rows.Time(i, c + 32);
-  row.changed_at = rows.Time(i, c + 33);
-  row.lock_key = rows.Text(i, c + 34);
-  row.priority = static_cast<int>(rows.Int(i, c + 35));
-  row.planned_at = rows.Time(i, c + 36);
-  row.dispatched_at = rows.Time(i, c + 37);
-  row.checkpointed_at = rows.Time(i, c + 38);
-  row.cancel_asked = rows.Bool(i, c + 39);
-  row.cancel_why = rows.Text(i, c + 40);
+  ReadPeriod(rows, i, c, row);
+  c += kPeriodColumnCount;
+  row.lock_key = rows.Text(i, c);
+  row.priority = static_cast<int>(rows.Int(i, c + 1));
+  row.planned_at = rows.Time(i, c + 2);
+  row.dispatched_at = rows.Time(i, c + 3);
+  row.checkpointed_at = rows.Time(i, c + 4);
+  row.cancel_asked = rows.Bool(i, c + 5);
+  row.cancel_why = rows.Text(i, c + 6);
   return row;
 }
 

@@ -15,6 +15,7 @@
 #include "store/attempt.h"
 #include "store/json_rows.h"
 #include "store/mariadb/connection.h"
+#include "store/server_rows.h"
 
 namespace matins::mariadb {
 
@@ -70,9 +71,9 @@ class JsonRows : public ::matins::JsonRows {
   JsonRows() : ::matins::JsonRows(JsonForm::kMariadb) {}
 };
 
-// The columns of an AttemptRow, of the table named `r`, in the order that ReadRow reads.
-extern const char kRowColumns[];
-inline constexpr int kRowColumnCount = 41;
+// kPeriodColumns and what an AttemptRow has beside, in the order that ReadRow reads.
+const std::string& RowColumns();
+inline constexpr int kRowColumnCount = kPeriodColumnCount + 7;
 AttemptRow ReadRow(const Rows& rows, int row, int first_column = 0);
 
 }  // namespace matins::mariadb

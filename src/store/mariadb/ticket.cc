@@ -19,7 +19,7 @@ Statement LockRows(const Session& session, absl::string_view keys_json, Locking 
   const absl::string_view how = locking == Locking::kSkip        ? " SKIP LOCKED"
                                 : !session.connection.may_wait() ? " NOWAIT"
                                                                  : "";
-  return Sql(absl::StrCat("SELECT ", kRowColumns,
+  return Sql(absl::StrCat("SELECT ", RowColumns(),
                           " FROM ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND "
                           "r.period = x.period FOR UPDATE",
                           how),

@@ -21,8 +21,8 @@ inline constexpr BatchErrors kBatchErrors = {IsRowError, IsLockWait};
 // A JSON array of the keys, each once, in key order: the order in which rows are locked.
 std::string KeysInOrder(std::vector<PeriodKey> keys);
 
-// Locks rows (kRowColumns) in the order of the array; skips those that others have locked, or waits
-// for them where the call's deadline leaves room to.
+// Locks rows (RowColumns()) in the order of the array; skips those that others have locked, or
+// waits for them where the call's deadline leaves room to.
 Statement LockRows(const Session& session, absl::string_view keys_json, Locking locking);
 
 // The clock, whether it stepped, and the epoch: after the statement that locks, so that the time is

@@ -8,6 +8,7 @@
 #include "store/postgresql/plan_statements.h"
 #include "store/postgresql/store.h"
 #include "store/rules.h"
+#include "store/server_rows.h"
 
 namespace matins::postgresql {
 namespace {
@@ -52,11 +53,11 @@ constexpr char kSpans[] = R"(
 // Two queries, not one with OR: each has its index.
 std::string OpenRows() {
   return absl::StrCat(
-      "select * from (select ", kRowColumns,
+      "select * from (select ", kPeriodColumns,
       " from @.job_watermark r where r.job_name in (select json_array_elements_text($1::json)) and "
       "r.status in ('PLANNED', 'RUNNING', 'FAILED') and not (r.status = 'FAILED' and r.held) "
       "union all select ",
-      kRowColumns,
+      kPeriodColumns,
       " from @.job j join @.job_watermark r on r.job_name = j.name and (r.due_at >= j.gap_from or "
       "r.due_at is null) where j.name in (select json_array_elements_text($1::json)) and "
       "j.gap_from is not null and (r.status in ('DONE', 'SKIPPED') or r.held)) q "
@@ -113,10 +114,7 @@ absl::StatusOr<DueJobs> PostgresStore::ReadDue(const ReadDueRequest& request) {
     due.jobs[index[row.key.job]].rows.push_back(std::move(row));
   }
   for (int i = 0; i < rest[2].size(); ++i) {
-    const Rows& r = rest[2];
-    due.jobs[index[r.Text(i, 0)]].spans.push_back({r.Time(i, 1), r.Time(i, 2), r.Text(i, 3),
-                                                   r.Text(i, 4), r.Int(i, 5), r.Text(i, 6),
-                                                   r.Text(i, 7)});
+    due.jobs[index[rest[2].Text(i, 0)]].spans.push_back(ReadSpan(rest[2], i, 1));
   }
   due.next_look = rest[3].Time(0, 0, absl::InfiniteFuture());
   return due;

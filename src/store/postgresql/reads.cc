@@ -3,9 +3,11 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "job/words.h"
 #include "store/postgresql/acts.h"
 #include "store/postgresql/schema.h"
 #include "store/rules.h"
+#include "store/server_rows.h"
 
 namespace matins::postgresql {
 namespace {
@@ -44,21 +46,7 @@ absl::StatusOr<std::vector<JobRow>> PostgresActs::ReadJobs(absl::string_view nam
   const Rows& r = rows[0];
   std::vector<JobRow> jobs;
   for (int i = 0; i < r.size(); ++i) {
-    JobRow job;
-    job.name = r.Text(i, 0);
-    job.version = static_cast<int>(r.Int(i, 1));
-    job.definition = r.Text(i, 2);
-    job.source = r.Text(i, 3);
-    job.first_sight = r.Time(i, 4);
-    job.floor = r.Time(i, 5);
-    job.cursor = r.Time(i, 6);
-    job.next_look = r.Time(i, 7, absl::InfiniteFuture());
-    if (!r.IsNull(i, 8)) job.gap_from = r.Time(i, 8);
-    if (!r.IsNull(i, 9)) {
-      job.suspension =
-          Suspension{r.Time(i, 9), absl::InfiniteFuture(), r.Text(i, 10), r.Text(i, 11)};
-    }
-    job.revision = r.Int(i, 12);
+    JobRow job = ReadJobRow(r, i);
     job.last_success = r.Time(i, 13);
     job.last_result = r.Text(i, 14);
     job.worst_duration = absl::Microseconds(r.Int(i, 15));
@@ -79,15 +67,16 @@ absl::StatusOr<std::vector<PeriodRow>> PostgresActs::ReadRows(const RowFilter& f
   if (filter.from) add("r.biz_date >=", DayParam(filter.from));
   if (filter.to) add("r.biz_date <=", DayParam(filter.to));
   if (filter.period) add("r.period =", UsableText(*filter.period));
-  if (filter.status) add("r.status =", std::string(StatusText(*filter.status)));
+  if (filter.status) add("r.status =", std::string(Word(*filter.status)));
   const absl::string_view way = filter.newest_first ? " desc" : "";
   params.push_back(absl::StrCat(filter.limit));
-  ASSIGN_OR_RETURN(const std::vector<Rows> rows,
-                   session_.connection.Read({session_.Of(
-                       absl::StrCat("select ", kRowColumns, " from @.job_watermark r where ", where,
-                                    " order by r.biz_date", way, ", r.due_at", way, ", r.job_name",
-                                    way, ", r.period", way, " limit $", params.size(), "::bigint"),
-                       params)}));
+  ASSIGN_OR_RETURN(
+      const std::vector<Rows> rows,
+      session_.connection.Read({session_.Of(
+          absl::StrCat("select ", kPeriodColumns, " from @.job_watermark r where ", where,
+                       " order by r.biz_date", way, ", r.due_at", way, ", r.job_name", way,
+                       ", r.period", way, " limit $", params.size(), "::bigint"),
+          params)}));
   std::vector<PeriodRow> out;
   for (int i = 0; i < rows[0].size(); ++i) out.push_back(ReadRow(rows[0], i));
   return out;
@@ -101,10 +90,7 @@ absl::StatusOr<std::vector<SkipSpan>> PostgresActs::ReadSpans(absl::string_view 
                        {UsableText(job)})}));
   const Rows& r = rows[0];
   std::vector<SkipSpan> spans;
-  for (int i = 0; i < r.size(); ++i) {
-    spans.push_back({r.Time(i, 0), r.Time(i, 1), r.Text(i, 2), r.Text(i, 3), r.Int(i, 4),
-                     r.Text(i, 5), r.Text(i, 6)});
-  }
+  for (int i = 0; i < r.size(); ++i) spans.push_back(ReadSpan(r, i));
   return spans;
 }
 
@@ -133,34 +119,7 @@ absl::StatusOr<std::vector<RunRow>> PostgresActs::ReadRuns(const RunFilter& filt
       const std::vector<Rows> rows,
       session_.connection.Read({session_.Of(
           kText, {UsableText(filter.job), period, fence, absl::StrCat(filter.limit)})}));
-  const Rows& r = rows[0];
-  std::vector<RunRow> runs;
-  for (int i = 0; i < r.size(); ++i) {
-    RunRow run;
-    run.key = {r.Text(i, 0), r.Text(i, 1)};
-    run.generation = static_cast<int>(r.Int(i, 2));
-    run.fence = r.Int(i, 3);
-    run.attempt = static_cast<int>(r.Int(i, 4));
-    run.node = r.Text(i, 5);
-    run.status = r.Text(i, 6);
-    run.reason = r.Text(i, 7);
-    run.message = r.Text(i, 8);
-    run.result = r.Text(i, 9);
-    if (!r.IsNull(i, 10)) run.exit_code = static_cast<int>(r.Int(i, 10));
-    if (!r.IsNull(i, 11)) run.signal = static_cast<int>(r.Int(i, 11));
-    run.due = r.Time(i, 12);
-    run.planned_at = r.Time(i, 13);
-    run.dispatched_at = r.Time(i, 14);
-    run.claimed_at = r.Time(i, 15);
-    run.started_at = r.Time(i, 16);
-    run.checkpointed_at = r.Time(i, 17);
-    run.finished_at = r.Time(i, 18);
-    run.backfill = r.Bool(i, 19);
-    run.manual = r.Bool(i, 20);
-    run.output_bytes = r.Int(i, 21);
-    runs.push_back(std::move(run));
-  }
-  return runs;
+  return ReadRunRows(rows[0]);
 }
 
 absl::StatusOr<std::vector<EventRow>> PostgresActs::ReadEvents(absl::string_view job, int limit) {
@@ -169,13 +128,7 @@ absl::StatusOr<std::vector<EventRow>> PostgresActs::ReadEvents(absl::string_view
                        "select id, at, kind, job, period, generation, who, why, detail from "
                        "@.job_event where $1 = '' or job = $1 order by id desc limit $2::bigint",
                        {UsableText(job), absl::StrCat(limit)})}));
-  const Rows& r = rows[0];
-  std::vector<EventRow> events;
-  for (int i = 0; i < r.size(); ++i) {
-    events.push_back({r.Int(i, 0), r.Time(i, 1), r.Text(i, 2), r.Text(i, 3), r.Text(i, 4),
-                      static_cast<int>(r.Int(i, 5)), r.Text(i, 6), r.Text(i, 7), r.Text(i, 8)});
-  }
-  return events;
+  return ReadEventRows(rows[0]);
 }
 
 absl::StatusOr<std::vector<NodeRow>> PostgresActs::ReadNodes() {

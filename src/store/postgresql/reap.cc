@@ -5,6 +5,7 @@
 #include "store/postgresql/finish.h"
 #include "store/postgresql/store.h"
 #include "store/postgresql/ticket.h"
+#include "store/server_rows.h"
 
 namespace matins::postgresql {
 
@@ -15,7 +16,7 @@ const char kDeadSince[] =
 
 absl::StatusOr<std::vector<StaleRun>> PostgresStore::ReadStale(int limit) {
   const std::string text = absl::StrCat(
-      "with c as materialized (select @NOW as now, @FROZEN as frozen) select ", kRowColumns,
+      "with c as materialized (select @NOW as now, @FROZEN as frozen) select ", kPeriodColumns,
       ", (extract(epoch from c.now - ", kDeadSince,
       ") * 1000000)::bigint, r.lease_until is null from @.job_watermark r cross join c "
       "left join @.job b on b.name = r.job_name and not b.deleted where r.status = 'RUNNING' and "
@@ -25,8 +26,8 @@ absl::StatusOr<std::vector<StaleRun>> PostgresStore::ReadStale(int limit) {
                    session_.connection.Read({session_.Of(text, {absl::StrCat(limit)})}));
   std::vector<StaleRun> stale;
   for (int i = 0; i < rows[0].size(); ++i) {
-    stale.push_back({ReadRow(rows[0], i), absl::Microseconds(rows[0].Int(i, kRowColumnCount)),
-                     rows[0].Bool(i, kRowColumnCount + 1)});
+    stale.push_back({ReadRow(rows[0], i), absl::Microseconds(rows[0].Int(i, kPeriodColumnCount)),
+                     rows[0].Bool(i, kPeriodColumnCount + 1)});
   }
   return stale;
 }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "absl/time/civil_time.h"
 #include "absl/time/time.h"
 #include "job/values.h"
 #include "store/json_rows.h"
@@ -26,13 +25,8 @@ class JsonRows : public ::matins::JsonRows {
 std::optional<std::string> TimeParam(absl::Time t);
 std::string IntervalText(absl::Duration d);
 
-// The columns of a PeriodRow, of the table named `r`, in the order that ReadRow reads.
-extern const char kRowColumns[];
-inline constexpr int kRowColumnCount = 34;
+// Of kPeriodColumns (store/server_rows.h).
 PeriodRow ReadRow(const Rows& rows, int row, int first_column = 0);
-absl::CivilSecond NominalOf(absl::string_view text);  // as absl::FormatCivilTime writes it
-absl::string_view StatusText(PeriodStatus status);
-PeriodStatus StatusOf(absl::string_view text);
 
 // Names of a schema put into SQL: "@." becomes the quoted schema and a dot, "@NOW" the store's
 // clock (with a mutant: the clock as it was before the rows were locked), "@FENCE" the next

@@ -12,6 +12,7 @@
 #include "store/postgresql/columns.h"
 #include "store/postgresql/store.h"
 #include "store/rules.h"
+#include "store/server_rows.h"
 #include "store/start_rules.h"
 
 namespace matins::postgresql {

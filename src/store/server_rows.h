@@ -1,0 +1,149 @@
+// What the servers' stores read of an answer, column by column. `Rows` is the answer of either's
+// connection, which reads NULL as nothing: "", 0, false or InfinitePast.
+#ifndef MATINS_STORE_SERVER_ROWS_H_
+#define MATINS_STORE_SERVER_ROWS_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/civil_time.h"
+#include "absl/time/time.h"
+#include "job/values.h"
+#include "job/words.h"
+#include "store/act_store.h"
+
+namespace matins {
+
+// A fire's local time as absl::FormatCivilTime writes it; 1970-01-01 where it is none.
+absl::CivilSecond NominalOf(absl::string_view text);
+
+// The columns of a PeriodRow, of the table named `r`, in the order that ReadPeriod reads.
+inline constexpr char kPeriodColumns[] =
+    "r.job_name, r.period, r.biz_date, r.status, r.held, r.generation, r.ver, r.due_at, "
+    "r.window_start, r.window_end, r.nominal, r.not_before, r.start_by, r.version, r.backfill, "
+    "r.manual, r.params, r.reason, r.by_whom, r.attempts, r.attempts_total, r.losses, r.fence, "
+    "r.nonce, r.node, r.held_by, r.held_until, r.claimed_at, r.lease_until, r.run_until, "
+    "r.wait_until, r.checkpoint, r.finished_at, r.op_at";
+inline constexpr int kPeriodColumnCount = 34;
+
+inline PeriodStatus StatusOf(absl::string_view text) {
+  return FromWord<PeriodStatus>(text).value_or(PeriodStatus::kFailed);
+}
+
+// `c`: the first of the columns.
+template <typename Rows>
+void ReadPeriod(const Rows& rows, int i, int c, PeriodRow& row) {
+  row.key = {rows.Text(i, c), rows.Text(i, c + 1)};
+  row.biz_date = rows.Day(i, c + 2);
+  row.status = StatusOf(rows.Text(i, c + 3));
+  row.held = rows.Bool(i, c + 4);
+  row.generation = static_cast<int>(rows.Int(i, c + 5));
+  row.change = rows.Int(i, c + 6);
+  row.due = rows.Time(i, c + 7);
+  row.window_start = rows.Time(i, c + 8);
+  row.window_end = rows.Time(i, c + 9);
+  row.nominal = NominalOf(rows.Text(i, c + 10));
+  row.not_before = rows.Time(i, c + 11);
+  row.start_by = rows.Time(i, c + 12, absl::InfiniteFuture());
+  row.version = static_cast<int>(rows.Int(i, c + 13));
+  row.backfill = rows.Bool(i, c + 14);
+  row.manual = rows.Bool(i, c + 15);
+  row.params = rows.Text(i, c + 16);
+  row.reason = rows.Text(i, c + 17);
+  row.by = rows.Text(i, c + 18);
+  row.attempts = static_cast<int>(rows.Int(i, c + 19));
+  row.attempts_total = static_cast<int>(rows.Int(i, c + 20));
+  row.losses = static_cast<int>(rows.Int(i, c + 21));
+  row.fence = rows.Int(i, c + 22);
+  row.nonce = rows.Int(i, c + 23);
+  row.node = rows.Text(i, c + 24);
+  row.held_by = rows.Text(i, c + 25);
+  row.held_until = rows.Time(i, c + 26);
+  row.claimed_at = rows.Time(i, c + 27);
+  row.lease_until = rows.Time(i, c + 28);
+  row.run_until = rows.Time(i, c + 29);
+  row.wait_until = rows.Time(i, c + 30);
+  row.checkpoint = rows.Int(i, c + 31);
+  row.finished_at = rows.Time(i, c + 32);
+  row.changed_at = rows.Time(i, c + 33);
+}
+
+// name, version, definition, source, first_sight, floor, cursor, next_look, gap_from, suspended_at,
+// suspended_by, suspended_why, revision; what the attempts say of the job is not among them.
+template <typename Rows>
+JobRow ReadJobRow(const Rows& r, int i) {
+  JobRow job;
+  job.name = r.Text(i, 0);
+  job.version = static_cast<int>(r.Int(i, 1));
+  job.definition = r.Text(i, 2);
+  job.source = r.Text(i, 3);
+  job.first_sight = r.Time(i, 4);
+  job.floor = r.Time(i, 5);
+  job.cursor = r.Time(i, 6);
+  job.next_look = r.Time(i, 7, absl::InfiniteFuture());
+  if (!r.IsNull(i, 8)) job.gap_from = r.Time(i, 8);
+  if (!r.IsNull(i, 9)) {
+    job.suspension = Suspension{r.Time(i, 9), absl::InfiniteFuture(), r.Text(i, 10), r.Text(i, 11)};
+  }
+  job.revision = r.Int(i, 12);
+  return job;
+}
+
+// from_at, to_at, first_period, last_period, count, reason, by_whom; `c`: the first of them.
+template <typename Rows>
+SkipSpan ReadSpan(const Rows& r, int i, int c = 0) {
+  return {r.Time(i, c),    r.Time(i, c + 1), r.Text(i, c + 2), r.Text(i, c + 3),
+          r.Int(i, c + 4), r.Text(i, c + 5), r.Text(i, c + 6)};
+}
+
+// job_name, period, generation, fence, attempt, node, status, reason, message, result, exit_code,
+// signal, due_at, planned_at, dispatched_at, claimed_at, started_at, checkpointed_at, finished_at,
+// backfill, manual, bytes of output.
+template <typename Rows>
+std::vector<RunRow> ReadRunRows(const Rows& r) {
+  std::vector<RunRow> runs;
+  for (int i = 0; i < r.size(); ++i) {
+    RunRow run;
+    run.key = {r.Text(i, 0), r.Text(i, 1)};
+    run.generation = static_cast<int>(r.Int(i, 2));
+    run.fence = r.Int(i, 3);
+    run.attempt = static_cast<int>(r.Int(i, 4));
+    run.node = r.Text(i, 5);
+    run.status = r.Text(i, 6);
+    run.reason = r.Text(i, 7);
+    run.message = r.Text(i, 8);
+    run.result = r.Text(i, 9);
+    if (!r.IsNull(i, 10)) run.exit_code = static_cast<int>(r.Int(i, 10));
+    if (!r.IsNull(i, 11)) run.signal = static_cast<int>(r.Int(i, 11));
+    run.due = r.Time(i, 12);
+    run.planned_at = r.Time(i, 13);
+    run.dispatched_at = r.Time(i, 14);
+    run.claimed_at = r.Time(i, 15);
+    run.started_at = r.Time(i, 16);
+    run.checkpointed_at = r.Time(i, 17);
+    run.finished_at = r.Time(i, 18);
+    run.backfill = r.Bool(i, 19);
+    run.manual = r.Bool(i, 20);
+    run.output_bytes = r.Int(i, 21);
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+// id, at, kind, job, period, generation, who, why, detail.
+template <typename Rows>
+std::vector<EventRow> ReadEventRows(const Rows& r) {
+  std::vector<EventRow> events;
+  for (int i = 0; i < r.size(); ++i) {
+    events.push_back({r.Int(i, 0), r.Time(i, 1), r.Text(i, 2), r.Text(i, 3), r.Text(i, 4),
+                      static_cast<int>(r.Int(i, 5)), r.Text(i, 6), r.Text(i, 7), r.Text(i, 8)});
+  }
+  return events;
+}
+
+}  // namespace matins
+
+#endif  // MATINS_STORE_SERVER_ROWS_H_
