@@ -2,9 +2,7 @@
 #include "store/fence_sql.h"
 
 #include <sqlite3.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "store/sqlite/folder_test_support.h"
 #include "store/sqlite/sqlite_database.h"
 
 namespace matins::sqlite {
@@ -58,16 +57,12 @@ class Business {
   sqlite3* db_ = nullptr;
 };
 
-class Fence : public ::testing::Test {
+class Fence : public FolderTest {
  protected:
   void SetUp() override {
-    std::string folder =
-        absl::StrCat(std::filesystem::temp_directory_path().string(), "/matins-XXXXXX");
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    folder_ = folder;
+    ASSERT_NO_FATAL_FAILURE(FolderTest::SetUp());
     path_ = absl::StrCat(folder_, "/data.db");
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   Answer Raise(Business& business, int generation, int64_t fence) {
     return business.Run(sql_.raise, job_, period_, int64_t{generation}, fence);
@@ -78,7 +73,7 @@ class Fence : public ::testing::Test {
 
   const FenceStatements& sql_ = FenceSql(FenceDialect::kSqlite);
   const std::string job_ = "recon", period_ = "2026-10-30";
-  std::string folder_, path_;
+  std::string path_;
 };
 
 TEST_F(Fence, ARaisedFenceShutsTheOldOwnerOutAndGivesTheNewOneTheLastStep) {

@@ -17,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "gtest/gtest.h"
+#include "store/sqlite/folder_test_support.h"
 #include "store/sqlite/sqlite_database.h"
 
 namespace {
@@ -76,20 +77,16 @@ extern "C" int fdatasync(int fd) {
 namespace matins::sqlite {
 namespace {
 
-class Power : public ::testing::Test {
+class Power : public FolderTest {
  protected:
   void SetUp() override {
-    std::string folder =
-        absl::StrCat(std::filesystem::temp_directory_path().string(), "/matins-XXXXXX");
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    folder_ = folder;
+    ASSERT_NO_FATAL_FAILURE(FolderTest::SetUp());
     before_ = absl::StrCat(folder_, "/before");
     after_ = absl::StrCat(folder_, "/after");
     std::filesystem::create_directory(before_);
     std::filesystem::create_directory(after_);
     TheDisk().Watch(before_);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   static absl::StatusOr<Ticket> Running(Database& database, Store& store) {
     ASSIGN_OR_RETURN(const std::unique_ptr<ActStore> acts, database.OpenActs());
@@ -117,7 +114,7 @@ class Power : public ::testing::Test {
     return TicketOf(*answers.rows[0].claim);
   }
 
-  std::string folder_, before_, after_;
+  std::string before_, after_;
 };
 
 TEST_F(Power, WhatWasAcknowledgedIsThereWhenItComesBack) {

@@ -19,6 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "store/sqlite/connection.h"
+#include "store/sqlite/folder_test_support.h"
 #include "store/sqlite/sqlite_database.h"
 
 namespace matins::sqlite {
@@ -28,16 +29,8 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class SqliteFile : public ::testing::Test {
+class SqliteFile : public FolderTest {
  protected:
-  void SetUp() override {
-    std::string folder =
-        absl::StrCat(std::filesystem::temp_directory_path().string(), "/matins-XXXXXX");
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    folder_ = folder;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string Path(absl::string_view name = "matins.db") const {
     return absl::StrCat(folder_, "/", name);
   }
@@ -109,8 +102,6 @@ class SqliteFile : public ::testing::Test {
     if (rows.empty()) return absl::NotFoundError("no row");
     return rows[0];
   }
-
-  std::string folder_;
 };
 
 TEST_F(SqliteFile, BelongsToItsOwnerAlone) {
