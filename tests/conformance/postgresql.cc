@@ -13,6 +13,7 @@
 #include "store/postgresql/database.h"
 #include "tests/support/pgbouncer_server.h"
 #include "tests/support/postgres_server.h"
+#include "tests/support/shared_server.h"
 #include "tests/support/sql_client.h"
 
 namespace matins::conformance {

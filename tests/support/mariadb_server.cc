@@ -2,22 +2,18 @@
 
 #include <mysql.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/status.h"
+#include "tests/support/shared_server.h"
 
 namespace matins::testing {
 namespace {
@@ -70,42 +66,10 @@ absl::Status AwaitConnections(int port, ChildProcess& server) {
   return absl::DeadlineExceededError("MariaDB takes no connections after 60 s");
 }
 
-std::string LogEnd(const std::string& path) {
-  std::ifstream in(path);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  if (lines.size() > 20) lines.erase(lines.begin(), lines.end() - 20);
-  return absl::StrJoin(lines, "\n");
-}
-
-// The server that ctest's fixture started wrote its port into this file.
-int PortOfFixture() {
-  const char* path = getenv("MATINS_TEST_MARIADB");
-  if (path == nullptr) return 0;
-  std::ifstream in(path);
-  int port = 0;
-  return in >> port ? port : 0;
-}
-
-int SharedPort() {
-  static std::mutex mutex;
-  static std::unique_ptr<MariadbServer> own;  // NOLINT: ends with the program
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (own != nullptr) return own->port();
-  if (const int port = PortOfFixture(); port != 0) return port;
-  auto server = MariadbServer::Start();
-  if (!server.ok()) {
-    std::fprintf(stderr, "no MariaDB for this test: %s\n", server.status().ToString().c_str());
-    std::exit(1);
-  }
-  own = *std::move(server);
-  return own->port();
-}
+int TheSharedPort() { return SharedPort<MariadbServer>("MATINS_TEST_MARIADB", "MariaDB"); }
 
 std::string MakeDatabase(int port, int url_port) {
-  static std::atomic<int> counter{0};
-  const std::string name =
-      absl::StrCat("matins_t_", getpid(), "_", absl::ToUnixMillis(absl::Now()), "_", ++counter);
+  const std::string name = FreshName();
   st_mysql* conn = ConnectTo(port, "");
   const auto made = RunOn(conn, absl::StrCat("CREATE DATABASE ", name));
   mysql_close(conn);
@@ -122,14 +86,9 @@ absl::StatusOr<std::unique_ptr<MariadbServer>> MariadbServer::Start(const Option
   std::unique_ptr<MariadbServer> server(new MariadbServer());
   server->settings_ = options.settings;
   RETURN_IF_ERROR(server->Initialize());
-  // Somebody may take the free port before the server does.
-  absl::Status status;
-  for (int attempt = 0; attempt < 5; ++attempt) {
-    server->port_ = FreePort();
-    status = server->Launch();
-    if (status.ok()) return server;
-  }
-  return Annotate(status, LogEnd(absl::StrCat(server->directory_, "/log")));
+  RETURN_IF_ERROR(LaunchOnFreePort(absl::StrCat(server->directory_, "/log"), server->port_,
+                                   [&] { return server->Launch(); }));
+  return server;
 }
 
 MariadbServer::~MariadbServer() {
@@ -191,11 +150,11 @@ void MariadbServer::Pause() { process_.Signal(SIGSTOP); }
 void MariadbServer::Continue() { process_.Signal(SIGCONT); }
 
 std::string TestMariadbUrl() {
-  const int port = SharedPort();
+  const int port = TheSharedPort();
   return MakeDatabase(port, port);
 }
 
-int TestMariadbPort() { return SharedPort(); }
+int TestMariadbPort() { return TheSharedPort(); }
 
 std::string DatabaseOf(absl::string_view url) {
   const absl::string_view rest = url.substr(url.rfind('/') + 1);

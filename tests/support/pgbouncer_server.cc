@@ -61,11 +61,4 @@ PgbouncerServer::~PgbouncerServer() {
   if (!directory_.empty()) RemoveDirectory(directory_);
 }
 
-std::string OnPort(absl::string_view url, int port) {
-  const size_t host = url.find("127.0.0.1:");
-  const size_t slash = host == absl::string_view::npos ? host : url.find('/', host);
-  if (slash == absl::string_view::npos) return std::string(url);
-  return absl::StrCat(url.substr(0, host), "127.0.0.1:", port, url.substr(slash));
-}
-
 }  // namespace matins::testing

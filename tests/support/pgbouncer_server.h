@@ -34,9 +34,6 @@ class PgbouncerServer {
   ChildProcess process_;
 };
 
-// The same URL (one of TestPostgresUrl) on another port of 127.0.0.1.
-std::string OnPort(absl::string_view url, int port);
-
 }  // namespace matins::testing
 
 #endif  // MATINS_TESTS_SUPPORT_PGBOUNCER_SERVER_H_

@@ -2,13 +2,10 @@
 
 #include <libpq-fe.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -18,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/status.h"
+#include "tests/support/shared_server.h"
 
 namespace matins::testing {
 namespace {
@@ -62,42 +60,10 @@ void AwaitStopped(pid_t pid) {
   }
 }
 
-std::string LogEnd(const std::string& path) {
-  std::ifstream in(path);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  if (lines.size() > 20) lines.erase(lines.begin(), lines.end() - 20);
-  return absl::StrJoin(lines, "\n");
-}
-
-// The server that ctest's fixture started wrote its port into this file.
-int PortOfFixture() {
-  const char* path = getenv("MATINS_TEST_POSTGRES");
-  if (path == nullptr) return 0;
-  std::ifstream in(path);
-  int port = 0;
-  return in >> port ? port : 0;
-}
-
-int SharedPort() {
-  static std::mutex mutex;
-  static std::unique_ptr<PostgresServer> own;  // NOLINT: ends with the program
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (own != nullptr) return own->port();
-  if (const int port = PortOfFixture(); port != 0) return port;
-  auto server = PostgresServer::Start();
-  if (!server.ok()) {
-    std::fprintf(stderr, "no PostgreSQL for this test: %s\n", server.status().ToString().c_str());
-    std::exit(1);
-  }
-  own = *std::move(server);
-  return own->port();
-}
+int TheSharedPort() { return SharedPort<PostgresServer>("MATINS_TEST_POSTGRES", "PostgreSQL"); }
 
 std::string MakeSchema(int port, int url_port) {
-  static std::atomic<int> counter{0};
-  const std::string schema =
-      absl::StrCat("matins_t_", getpid(), "_", absl::ToUnixMillis(absl::Now()), "_", ++counter);
+  const std::string schema = FreshName();
   const auto made = PostgresQuery(port, absl::StrCat("CREATE SCHEMA ", schema));
   if (!made.ok()) {
     std::fprintf(stderr, "no schema for this test: %s\n", made.status().ToString().c_str());
@@ -111,14 +77,9 @@ std::string MakeSchema(int port, int url_port) {
 absl::StatusOr<std::unique_ptr<PostgresServer>> PostgresServer::Start(const Options& options) {
   std::unique_ptr<PostgresServer> server(new PostgresServer());
   RETURN_IF_ERROR(server->Initialize(options));
-  // Somebody may take the free port before the server does.
-  absl::Status status;
-  for (int attempt = 0; attempt < 5; ++attempt) {
-    server->port_ = FreePort();
-    status = server->Launch();
-    if (status.ok()) return server;
-  }
-  return Annotate(status, LogEnd(absl::StrCat(server->directory_, "/log")));
+  RETURN_IF_ERROR(LaunchOnFreePort(absl::StrCat(server->directory_, "/log"), server->port_,
+                                   [&] { return server->Launch(); }));
+  return server;
 }
 
 PostgresServer::~PostgresServer() {
@@ -181,11 +142,11 @@ void PostgresServer::Continue() {
 }
 
 std::string TestPostgresUrl() {
-  const int port = SharedPort();
+  const int port = TheSharedPort();
   return MakeSchema(port, port);
 }
 
-int TestPostgresPort() { return SharedPort(); }
+int TestPostgresPort() { return TheSharedPort(); }
 
 absl::StatusOr<std::string> PostgresQuery(int port, absl::string_view sql) {
   PGconn* connection = PQconnectdb(ConnectionString(port).c_str());

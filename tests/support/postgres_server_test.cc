@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/pgbouncer_server.h"
+#include "tests/support/shared_server.h"
 
 namespace matins::testing {
 namespace {

@@ -11,6 +11,7 @@
 #include "tests/integration/stage.h"
 #include "tests/support/pgbouncer_server.h"
 #include "tests/support/postgres_server.h"
+#include "tests/support/shared_server.h"
 
 namespace matins::testing {
 namespace {

@@ -4,8 +4,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "store/fence_sql.h"
+#include "tests/integration/server_side.h"
 #include "tests/integration/stage.h"
-#include "tests/support/mariadb_server.h"
 
 namespace matins::testing {
 namespace {
@@ -27,28 +27,28 @@ std::string For(const Claim& claim, absl::string_view sql) {
   return text;
 }
 
-class MariadbJobCommit : public ::testing::Test {
+class JobCommit : public ::testing::Test {
  protected:
   void SetUp() override {
-    const std::string url = TestMariadbUrl();
+    const std::string url = SideUrl();
     auto stage = Stage::Open(url);
     ASSERT_TRUE(stage.ok()) << stage.status();
     stage_ = *std::move(stage);
     ASSERT_OK(stage_.Apply("a"));
     ASSERT_OK(stage_.Plan("a", 0, 1));
-    auto client = MariadbClient::Connect(url);
-    ASSERT_TRUE(client.ok()) << client.status();
-    job_ = *std::move(client);
+    auto session = ConnectTo(url);
+    ASSERT_TRUE(session.ok()) << session.status();
+    job_ = *std::move(session);
     auto claim = stage_.Claimed(KeyOf("a", 0));
     ASSERT_TRUE(claim.ok()) << claim.status();
     claim_ = *std::move(claim);
   }
   void Run(const std::string& sql) {
-    const auto done = job_->Query(sql);
-    EXPECT_TRUE(done.ok()) << done.status();
+    const absl::Status done = job_(sql);
+    EXPECT_TRUE(done.ok()) << done;
   }
   void CommitByJob() {
-    const FenceStatements& sql = FenceSql(FenceDialect::kMariadb);
+    const FenceStatements& sql = FenceSql(Side().dialect);
     Run("begin");
     Run(For(claim_, sql.lock));
     Run(For(claim_, sql.commit));
@@ -64,11 +64,11 @@ class MariadbJobCommit : public ::testing::Test {
   }
 
   Stage stage_;
-  std::unique_ptr<MariadbClient> job_;
+  SqlSession job_;
   Claim claim_;
 };
 
-TEST_F(MariadbJobCommit, StandsAndItsNodeCompletesTheAttemptsRow) {
+TEST_F(JobCommit, StandsAndItsNodeCompletesTheAttemptsRow) {
   CommitByJob();
   ASSERT_OK_AND_ASSIGN(const PeriodRow row, stage_.Row(claim_.key));
   EXPECT_EQ(row.status, PeriodStatus::kDone);
@@ -80,20 +80,20 @@ TEST_F(MariadbJobCommit, StandsAndItsNodeCompletesTheAttemptsRow) {
   EXPECT_EQ(runs[0].exit_code, 3);
 }
 
-TEST_F(MariadbJobCommit, IsMissedWhereTheJobDidNotMakeIt) {
+TEST_F(JobCommit, IsMissedWhereTheJobDidNotMakeIt) {
   ASSERT_OK_AND_ASSIGN(const std::string why, FinishByJob());
   EXPECT_EQ(why, "no_commit");
 }
 
-TEST_F(MariadbJobCommit, OfAnotherFenceChangesNothing) {
+TEST_F(JobCommit, OfAnotherFenceChangesNothing) {
   --claim_.fence;
   CommitByJob();
   ASSERT_OK_AND_ASSIGN(const PeriodRow row, stage_.Row(claim_.key));
   EXPECT_EQ(row.status, PeriodStatus::kRunning);
 }
 
-TEST_F(MariadbJobCommit, ChangesNothingOnceTheLeaseHasEnded) {
-  Run("update job_watermark set lease_until = utc_timestamp(6)");
+TEST_F(JobCommit, ChangesNothingOnceTheLeaseHasEnded) {
+  Run(Side().end_leases);
   CommitByJob();
   ASSERT_OK_AND_ASSIGN(const PeriodRow row, stage_.Row(claim_.key));
   EXPECT_EQ(row.status, PeriodStatus::kRunning);
