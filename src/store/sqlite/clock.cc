@@ -137,7 +137,7 @@ void SettleClock(Connection& db, Transaction& transaction, absl::string_view who
   }
   Jobs jobs(db);
   for (const Row& row : live) {
-    Ending ending = TakenBack(row, jobs.Find(row.key.job), now);
+    Ending ending = TakenBack(row, LossRuleOf(jobs.Find(row.key.job)), now);
     ending.outcome.message = "the store's clock stepped; its lease could not be judged";
     // The old lease end was told by the old clock.
     ending.op = "burn";

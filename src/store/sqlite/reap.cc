@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/fault.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "store/rules.h"
@@ -11,39 +10,16 @@
 namespace matins::sqlite {
 namespace {
 
-// RUNNING as other programs write it: no lease at all.
-bool WithoutLease(const Row& row) { return row.lease_until == absl::InfinitePast(); }
-
-absl::Duration StaleFor(const Row& row, const JobInfo* job, absl::Time now) {
-  if (!WithoutLease(row)) return now - row.lease_until;
-  if (job == nullptr || row.claimed_at == absl::InfinitePast()) return absl::ZeroDuration();
-  return now - row.claimed_at - job->stale_after;
-}
-
-bool MayReap(const std::optional<Row>& row, const Ticket& ticket, const JobInfo* job,
-             absl::Time now) {
-  if (!row) return false;
-  if (IsMutant(Mutant::kBlindReap)) return true;
-  if (row->status != PeriodStatus::kRunning || row->generation != ticket.generation ||
-      row->fence != ticket.fence || row->nonce != ticket.nonce) {
-    return false;
-  }
-  if (WithoutLease(*row) && (job == nullptr || row->claimed_at == absl::InfinitePast())) {
-    return false;
-  }
-  return StaleFor(*row, job, now) >= absl::ZeroDuration();
+// How long a RUNNING row may be without a lease, as other programs write it.
+std::optional<absl::Duration> StaleAfter(const JobInfo* job) {
+  if (job == nullptr) return std::nullopt;
+  return job->stale_after;
 }
 
 Ending Lost(const ReapRequest& request, const Row& row) {
-  Ending ending;
-  ending.outcome.kind = request.to;
-  ending.outcome.reason = request.reason;
+  Ending ending = ReapedBy(request);
   ending.outcome.message = absl::StrCat("its lease ended at ", FormatInstant(row.lease_until),
                                         "; taken back by ", request.node);
-  ending.run_word = "LOST";
-  ending.op = "reclaim";
-  ending.node = request.node;
-  ending.loss = ending.burn = true;
   return ending;
 }
 
@@ -75,8 +51,8 @@ absl::StatusOr<std::vector<StaleRun>> SqliteStore::ReadStale(int limit) {
   Statement rows = db_->Sql(kLeaseless, now, limit - static_cast<int>(stale.size()));
   while (rows.Next()) {
     Row row = ReadRow(rows);
-    const absl::Duration since = StaleFor(row, jobs.Find(row.key.job), now);
-    stale.push_back({std::move(row), since, true});
+    const auto dead = DeadSince(row, StaleAfter(jobs.Find(row.key.job)));
+    stale.push_back({std::move(row), now - dead.value_or(now), true});
   }
   RETURN_IF_ERROR(db_->status());
   return stale;
@@ -88,9 +64,9 @@ absl::StatusOr<std::vector<bool>> SqliteStore::Reap(absl::Span<const ReapRequest
   std::vector<bool> answers;
   for (const ReapRequest& request : requests) {
     const std::optional<Row> row = FindRow(*db_, request.ticket.key);
-    const bool taken =
-        !transaction.frozen_to_nodes() &&
-        MayReap(row, request.ticket, jobs.Find(request.ticket.key.job), transaction.now());
+    const bool taken = row && !transaction.frozen_to_nodes() &&
+                       MayReap(*row, request.ticket, StaleAfter(jobs.Find(request.ticket.key.job)),
+                               transaction.now());
     if (taken) {
       EndAttempt(*db_, transaction, *row, Lost(request, *row));
       db_->Sql("UPDATE job SET last_result = ? WHERE name = ?", ResultText("LOST", request.reason),
@@ -126,13 +102,7 @@ absl::StatusOr<std::vector<Ticket>> SqliteStore::Replace(absl::Span<const Period
     }
     for (const Row& old : olds) {
       burnt.push_back({old.key, old.generation, old.fence, old.nonce});
-      Ending ending;
-      ending.outcome.reason = reason::kReplaced;
-      ending.outcome.message = absl::StrCat("replaced by ", key.period);
-      ending.run_word = "REPLACED";
-      ending.op = "skip";
-      ending.skip = ending.burn = true;
-      EndAttempt(*db_, transaction, old, ending);
+      EndAttempt(*db_, transaction, old, ReplacedBy(key.period));
       if (old.lock_key.empty()) continue;
       db_->Sql(
              "INSERT OR REPLACE INTO job_lock (lock_key, job_name, period, fence, until) VALUES "

@@ -131,93 +131,37 @@ const JobInfo* Jobs::Find(const std::string& name) {
 
 // ---- the end of an attempt ----
 
-namespace {
-
-struct NewState {
-  PeriodStatus status;
-  bool held = false;
-  absl::Time not_before;
-  int attempts;
-};
-
-NewState StateAfter(const Row& row, const Ending& ending, absl::Time now) {
-  NewState state{PeriodStatus::kDone, false, row.not_before, row.attempts};
-  if (ending.skip) {
-    state.status = PeriodStatus::kSkipped;
-    return state;
-  }
-  switch (ending.outcome.kind) {
-    case Outcome::Kind::kDone:
-    case Outcome::Kind::kDoneByJob:
-      break;
-    case Outcome::Kind::kRetry:
-      state.status = PeriodStatus::kPlanned;
-      state.not_before = now + ending.outcome.backoff;
-      break;
-    case Outcome::Kind::kFailed:
-      state.status = PeriodStatus::kFailed;
-      break;
-    case Outcome::Kind::kHeld:
-      state.status = PeriodStatus::kFailed;
-      state.held = true;
-      break;
-    case Outcome::Kind::kReturned:
-      state.status = PeriodStatus::kPlanned;
-      state.attempts = std::max(0, row.attempts - 1);
-      break;
-  }
-  return state;
-}
-
-}  // namespace
-
 void EndAttempt(Connection& db, Transaction& transaction, const Row& row, const Ending& ending) {
   const absl::Time now = transaction.now();
-  NewState state = StateAfter(row, ending, now);
-  std::string reason = ending.outcome.reason;
-  if (row.cancel_asked && state.status == PeriodStatus::kPlanned) {
-    state.status = PeriodStatus::kFailed;
-    reason = reason::kCancelled;
-  }
-  const bool ended = state.status != PeriodStatus::kPlanned;
-  const bool burn = ending.burn && !IsMutant(Mutant::kNoFenceBump);
+  const AfterEnd after = EndOf(row, ending, now);
+  // Another program's row has no instant to start at, and keeps none once it has ended.
+  const bool none = row.not_before == absl::InfinitePast() && after.final;
+  const absl::Time not_before = none ? row.not_before : after.not_before;
   db.Sql(
         "UPDATE job_watermark SET status = ?, held = ?, reason = ?, ver = ver + 1, op = ?, "
         "op_at = ?, finished_at = ?, not_before = ?, look_at = ?, attempts = ?, losses = ?, "
         "fence = ?, nonce = ?, lease_until = NULL, run_until = NULL, wait_until = ?, "
         "by_whom = CASE WHEN ? THEN 'policy' ELSE by_whom END, held_by = '', held_until = NULL, "
         "cancel_by = NULL, cancel_why = NULL WHERE rowid = ?",
-        Word(state.status), state.held, reason, ending.op, now,
-        ended ? std::optional<std::string>(FinishedText(now)) : std::nullopt, state.not_before,
-        state.not_before, state.attempts, row.losses + (ending.loss ? 1 : 0),
-        burn ? transaction.NextFence() : row.fence, burn ? 0 : row.nonce, ending.wait_until,
-        ending.skip, row.rowid)
+        Word(after.status), after.held, after.reason, ending.op, now,
+        after.final ? std::optional<std::string>(FinishedText(now)) : std::nullopt, not_before,
+        not_before, after.attempts, after.losses, after.burn ? transaction.NextFence() : row.fence,
+        after.burn ? 0 : row.nonce, ending.wait_until, ending.skip, row.rowid)
       .Run();
   WriteRun(db, now, row, ending);
-  Wake(db, row, row.lock_key, state.status == PeriodStatus::kDone);
+  Wake(db, row, row.lock_key, after.status == PeriodStatus::kDone);
 }
 
-Ending TakenBack(const Row& row, const JobInfo* job, absl::Time now) {
-  Ending ending;
-  ending.outcome.kind =
-      job == nullptr ? Outcome::Kind::kReturned
-                     : LossOf({job->recovery, job->max_lost}, row.losses, row.checkpoint > 0);
-  ending.outcome.reason =
-      ending.outcome.kind == Outcome::Kind::kHeld ? reason::kHeld : reason::kLost;
-  ending.outcome.message = "its end was not known, and it was not committed";
-  ending.run_word = "LOST";
-  ending.op = row.lease_until > now ? "burn" : "reclaim";
-  ending.loss = ending.burn = true;
-  if (row.lease_until > now) ending.wait_until = row.lease_until;
-  return ending;
+std::optional<LossRule> LossRuleOf(const JobInfo* job) {
+  if (job == nullptr) return std::nullopt;
+  return LossRule{job->recovery, job->max_lost};
 }
 
 void WriteRun(Connection& db, absl::Time now, const Row& row, const Ending& ending) {
   if (IsMutant(Mutant::kNoRunRow) && ending.run_word == "LOST") return;
   if (row.fence == 0) return;  // as other programs write it: no attempt of ours
   const Outcome& outcome = ending.outcome;
-  absl::Time started = outcome.started_at;
-  if (started != absl::InfinitePast()) started = std::clamp(started, row.claimed_at, now);
+  const absl::Time started = StartedWithin(row, outcome.started_at, now);
   db.Sql(
         "INSERT INTO job_run (fence, job_name, period, biz_date, generation, attempt, "
         "attempts_total, node, status, reason, message, exit_code, signal, result, due_at, "

@@ -10,19 +10,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "job/values.h"
+#include "store/attempt.h"
+#include "store/rules.h"
 #include "store/sqlite/connection.h"
 
 namespace matins::sqlite {
 
-struct Row : PeriodRow {
+struct Row : AttemptRow {
   int64_t rowid = 0;
-  std::string lock_key;
-  int priority = 0;
-  absl::Time planned_at = absl::InfinitePast();
-  absl::Time dispatched_at = absl::InfinitePast();
-  absl::Time checkpointed_at = absl::InfinitePast();
-  std::string cancel_why;
-  bool cancel_asked = false;
 };
 
 // The columns that ReadRow expects, in its order; the first of a SELECT from job_watermark.
@@ -63,20 +58,8 @@ class Jobs {
 std::vector<std::string> ReadLabels(Connection& db, const std::string& json);
 bool HasLabels(const std::vector<std::string>& have, const std::vector<std::string>& wanted);
 
-// How an attempt leaves its owner.
-struct Ending {
-  Outcome outcome;
-  std::string run_word;  // job_run.status
-  const char* op = "";   // the journal's word
-  std::string node;      // who writes it
-  bool loss = false;     // counts as a lost lease; uses up no retry
-  bool burn = false;     // a new fence, so that whatever the old owner still sends is refused
-  bool skip = false;     // SKIPPED (replaced) in place of what the outcome says
-  absl::Time wait_until = absl::InfinitePast();  // nobody may claim before it
-};
-// The store itself takes a live row back (a resolved no, a clock step): as a lost lease, and nobody
-// may claim before its end. `job` may be nullptr.
-Ending TakenBack(const Row& row, const JobInfo* job, absl::Time now);
+// What a lost lease comes to by `job`, which may be nullptr.
+std::optional<LossRule> LossRuleOf(const JobInfo* job);
 // Writes the row's new state and its job_run row, and wakes what waited for it.
 void EndAttempt(Connection& db, Transaction& transaction, const Row& row, const Ending& ending);
 // job_run alone; an existing row of the fence is completed.

@@ -12,35 +12,14 @@
 namespace matins::sqlite {
 namespace {
 
-bool OwnedBy(const Row& row, const Ticket& ticket) {
-  if (row.status != PeriodStatus::kRunning) return false;
-  if (IsMutant(Mutant::kNoFenceCheck)) return true;
-  return row.generation == ticket.generation && row.fence == ticket.fence &&
-         row.nonce == ticket.nonce;
-}
-
-// Empty where `ticket` speaks for the row at `now`.
-std::string RefusalOf(const std::optional<Row>& row, const Ticket& ticket, absl::Time now) {
-  if (!row) return "gone";
-  if (!OwnedBy(*row, ticket)) return "fence";
-  if (IsMutant(Mutant::kNoLeaseCheck)) return "";
-  if (row->run_until <= now) return "deadline";
-  if (row->lease_until <= now) return "lease";
-  return "";
-}
-
-// Whether DONE stands by this very attempt.
-bool DoneBy(const std::optional<Row>& row, const Ticket& ticket) {
-  return row && row->status == PeriodStatus::kDone && row->generation == ticket.generation &&
-         row->fence == ticket.fence && row->nonce == ticket.nonce;
-}
+const PeriodRow* RowIn(const std::optional<Row>& row) { return row ? &*row : nullptr; }
 
 // Of a beat or checkpoint: after a job's own DONE its node has nothing left to own, and is no
 // zombie.
 std::string RefusalOfOwner(Connection& db, const std::optional<Row>& row, const Ticket& ticket,
-                           absl::Time now) {
-  std::string why = RefusalOf(row, ticket, now);
-  if (why != "fence" || !DoneBy(row, ticket)) return why;
+                           absl::Time now, Asked asked) {
+  std::string why = RefusalOf(RowIn(row), ticket, now, asked);
+  if (why != "fence" || !DoneBy(*row, ticket)) return why;
   Statement by_job =
       db.Sql("SELECT 1 FROM job WHERE name = ? AND commit_by = 'job'", ticket.key.job);
   return by_job.Next() ? "done" : why;
@@ -98,32 +77,9 @@ void WriteEvidence(Connection& db, absl::Time now, const Row& row, const Outcome
   }
 }
 
-const char* OpOf(Outcome::Kind kind) {
-  switch (kind) {
-    case Outcome::Kind::kDone:
-    case Outcome::Kind::kDoneByJob:
-      return "commit";
-    case Outcome::Kind::kReturned:
-      return "burn";
-    default:
-      return "fail";
-  }
-}
-
-Ending EndingOf(const FinishRequest& request) {
-  Ending ending;
-  ending.outcome = request.outcome;
-  ending.run_word = std::string(RunWord(request.outcome));
-  ending.op = OpOf(request.outcome.kind);
-  ending.node = request.node;
-  ending.burn = request.outcome.kind == Outcome::Kind::kReturned;
-  ending.loss = IsLoss(request.outcome);
-  return ending;
-}
-
 void Complete(Connection& db, Transaction& transaction, const Row& row,
               const FinishRequest& request, JobNews* news) {
-  const Ending ending = EndingOf(request);
+  const Ending ending = EndingOf(request.outcome);
   EndAttempt(db, transaction, row, ending);
   WriteEvidence(db, transaction.now(), row, request.outcome);
   news->Add(row, ending.run_word, request.outcome.reason, transaction.now());
@@ -134,8 +90,8 @@ std::string CompleteDoneByJob(Connection& db, Transaction& transaction,
                               const std::optional<Row>& row, const FinishRequest& request,
                               JobNews* news) {
   if (!row) return "gone";
-  if (!DoneBy(row, request.ticket)) return OwnedBy(*row, request.ticket) ? "no_commit" : "fence";
-  const Ending ending = EndingOf(request);
+  if (!DoneBy(*row, request.ticket)) return OwnedBy(*row, request.ticket) ? "no_commit" : "fence";
+  const Ending ending = EndingOf(request.outcome);
   WriteRun(db, transaction.now(), *row, ending);
   WriteEvidence(db, transaction.now(), *row, request.outcome);
   Wake(db, *row, row->lock_key, true);
@@ -149,7 +105,7 @@ std::string FinishOne(Connection& db, Transaction& transaction, const FinishRequ
   if (request.outcome.kind == Outcome::Kind::kDoneByJob) {
     return CompleteDoneByJob(db, transaction, row, request, news);
   }
-  std::string why = RefusalOf(row, request.ticket, transaction.now());
+  std::string why = RefusalOf(RowIn(row), request.ticket, transaction.now(), Asked::kFinish);
   if (why.empty()) Complete(db, transaction, *row, request, news);
   return why;
 }
@@ -174,8 +130,7 @@ absl::StatusOr<std::vector<ExtendAnswer>> SqliteStore::Extend(
     answer.now = now;
     answer.lease_until = absl::InfinitePast();
     const std::optional<Row> row = FindRow(*db_, request.ticket.key);
-    answer.refusal.why = RefusalOfOwner(*db_, row, request.ticket, now);
-    if (answer.refusal.why == "lease" && IsMutant(Mutant::kReviveLease)) answer.refusal.why = "";
+    answer.refusal.why = RefusalOfOwner(*db_, row, request.ticket, now, Asked::kExtend);
     if (answer.refusal.accepted()) {
       answer.lease_until = Extended(*row, now + request.ttl);
       answer.cancel_asked = row->cancel_asked;
@@ -210,7 +165,7 @@ absl::StatusOr<std::vector<Refusal>> SqliteStore::Checkpoint(
   std::vector<Refusal> answers;
   for (const CheckpointRequest& request : requests) {
     const std::optional<Row> row = FindRow(*db_, request.ticket.key);
-    Refusal refusal{RefusalOfOwner(*db_, row, request.ticket, now)};
+    Refusal refusal{RefusalOfOwner(*db_, row, request.ticket, now, Asked::kCheckpoint)};
     const bool forward =
         IsMutant(Mutant::kCheckpointBack) || (row && request.number > row->checkpoint);
     if (refusal.accepted() && !forward) refusal.why = "checkpoint";
@@ -251,7 +206,8 @@ absl::StatusOr<std::vector<ResolveAnswer>> SqliteStore::Resolve(
   if (IsMutant(Mutant::kNaiveResolve)) {
     ASSIGN_OR_RETURN(ReadSnapshot snapshot, ReadSnapshot::Begin(*db_));
     for (const FinishRequest& request : requests) {
-      const bool done = DoneBy(FindRow(*db_, request.ticket.key), request.ticket);
+      const std::optional<Row> row = FindRow(*db_, request.ticket.key);
+      const bool done = row && DoneBy(*row, request.ticket);
       answers.push_back({done ? Kind::kCommitted : Kind::kNotCommitted});
     }
     return answers;
@@ -264,18 +220,19 @@ absl::StatusOr<std::vector<ResolveAnswer>> SqliteStore::Resolve(
     const bool by_job = request.outcome.kind == Outcome::Kind::kDoneByJob;
     const bool completes = request.outcome.kind == Outcome::Kind::kDone || by_job;
     Kind kind = Kind::kNotCommitted;
-    if (completes && DoneBy(row, request.ticket)) {
+    if (completes && row && DoneBy(*row, request.ticket)) {
       kind = Kind::kCommitted;
       if (by_job) CompleteDoneByJob(*db_, transaction, row, request, &news);
     } else if (EndedSo(*db_, request)) {
       kind = Kind::kCommitted;
     } else if (row && OwnedBy(*row, request.ticket)) {
-      if (!by_job && RefusalOf(row, request.ticket, transaction.now()).empty()) {
+      if (!by_job && RefusalOf(&*row, request.ticket, transaction.now(), Asked::kFinish).empty()) {
         Complete(*db_, transaction, *row, request, &news);
         kind = Kind::kCommitted;
       } else if (!IsMutant(Mutant::kResolveBurnsNothing)) {
         // The answer is no; the fence is burnt, so that a late COMMIT must fail (I9).
-        const Ending ending = TakenBack(*row, jobs.Find(row->key.job), transaction.now());
+        const Ending ending =
+            TakenBack(*row, LossRuleOf(jobs.Find(row->key.job)), transaction.now());
         EndAttempt(*db_, transaction, *row, ending);
         news.Add(*row, ending.run_word, ending.outcome.reason, transaction.now());
       }
