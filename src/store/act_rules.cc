@@ -47,16 +47,16 @@ absl::Status NoRowToReopen(const PeriodKey& key) {
       absl::StrCat("no row for ", key.job, " ", key.period, "; it has not been planned"));
 }
 
-absl::Status MayReopen(const PeriodKey& key, PeriodStatus status, bool held, absl::string_view node,
-                       int64_t fence) {
+absl::Status MayReopen(const PeriodKey& key, absl::string_view status, bool held,
+                       absl::string_view node, int64_t fence) {
   const std::string what = absl::StrCat(key.job, " ", key.period);
-  if (status == PeriodStatus::kRunning) {
+  if (status == Word(PeriodStatus::kRunning)) {
     return absl::FailedPreconditionError(absl::StrCat(what, " is running on ", node, " (run ",
                                                       fence, "); wait for it, or cancel it"));
   }
-  if (status == PeriodStatus::kPlanned || (status == PeriodStatus::kFailed && !held)) {
+  if (status == Word(PeriodStatus::kPlanned) || (status == Word(PeriodStatus::kFailed) && !held)) {
     return absl::FailedPreconditionError(
-        absl::StrCat(what, " is ", Word(status), " and not final; it runs at its next trigger"));
+        absl::StrCat(what, " is ", status, " and not final; it runs at its next trigger"));
   }
   return absl::OkStatus();
 }
@@ -66,11 +66,13 @@ absl::Status NoRowsToSkip(size_t missing, size_t of) {
       absl::StrCat(missing, " of ", of, " periods have no row; plan them first"));
 }
 
-absl::Status MaySkip(const PeriodKey& key, PeriodStatus status, absl::string_view node) {
-  if (status == PeriodStatus::kPlanned || status == PeriodStatus::kFailed) return absl::OkStatus();
+absl::Status MaySkip(const PeriodKey& key, absl::string_view status, absl::string_view node) {
+  if (status == Word(PeriodStatus::kPlanned) || status == Word(PeriodStatus::kFailed)) {
+    return absl::OkStatus();
+  }
   return absl::FailedPreconditionError(
-      absl::StrCat(key.job, " ", key.period, " is ", Word(status),
-                   status == PeriodStatus::kRunning ? absl::StrCat(" on ", node) : "",
+      absl::StrCat(key.job, " ", key.period, " is ", status,
+                   status == Word(PeriodStatus::kRunning) ? absl::StrCat(" on ", node) : "",
                    "; only PLANNED and FAILED periods are skipped"));
 }
 

@@ -23,10 +23,11 @@ absl::Status RefuseTakenName(absl::string_view job);
 absl::Status RefuseRenameRunning(absl::string_view job, absl::string_view node);
 absl::Status RefuseDeleteRunning(absl::string_view job, absl::string_view node);
 absl::Status NoRowToReopen(const PeriodKey& key);
-absl::Status MayReopen(const PeriodKey& key, PeriodStatus status, bool held, absl::string_view node,
-                       int64_t fence);
+// `status` as it stands in the row: other programs may have written words of their own.
+absl::Status MayReopen(const PeriodKey& key, absl::string_view status, bool held,
+                       absl::string_view node, int64_t fence);
 absl::Status NoRowsToSkip(size_t missing, size_t of);
-absl::Status MaySkip(const PeriodKey& key, PeriodStatus status, absl::string_view node);
+absl::Status MaySkip(const PeriodKey& key, absl::string_view status, absl::string_view node);
 absl::Status NoRunAlive(int64_t fence);
 absl::Status RefuseSupersededFile(absl::string_view source);
 

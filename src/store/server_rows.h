@@ -4,6 +4,7 @@
 #define MATINS_STORE_SERVER_ROWS_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "absl/time/time.h"
 #include "job/values.h"
 #include "job/words.h"
+#include "store/act_rules.h"
 #include "store/act_store.h"
 
 namespace matins {
@@ -90,6 +92,21 @@ JobRow ReadJobRow(const Rows& r, int i) {
   }
   job.revision = r.Int(i, 12);
   return job;
+}
+
+// name, version, definition, source, deleted, whether it is suspended, suspended_by.
+template <typename Rows>
+std::map<std::string, KnownJob> ReadKnownJobs(const Rows& r) {
+  std::map<std::string, KnownJob> known;
+  for (int i = 0; i < r.size(); ++i) {
+    known[r.Text(i, 0)] = {static_cast<int>(r.Int(i, 1)),
+                           r.Text(i, 2),
+                           r.Text(i, 3),
+                           r.Bool(i, 4),
+                           r.Bool(i, 5),
+                           r.Text(i, 6)};
+  }
+  return known;
 }
 
 // from_at, to_at, first_period, last_period, count, reason, by_whom; `c`: the first of them.

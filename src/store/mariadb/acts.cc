@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/status.h"
 #include "job/json.h"
+#include "job/words.h"
 #include "store/act_rules.h"
 #include "store/mariadb/clock.h"
 #include "store/mariadb/finish.h"
@@ -287,7 +288,7 @@ absl::Status MariadbActs::Reopen(const PeriodKey& key, absl::string_view params,
   return Perform(session_, locks, [&](const std::vector<Rows>& rows, const Clock& clock) -> Writes {
     if (rows[1].size() == 0) return NoRowToReopen(key);
     const AttemptRow row = ReadRow(rows[1], 0);
-    RETURN_IF_ERROR(MayReopen(key, row.status, row.held, row.node, row.fence));
+    RETURN_IF_ERROR(MayReopen(key, Word(row.status), row.held, row.node, row.fence));
     return ReopenRow(key, params, act, clock.now);
   });
 }
@@ -307,7 +308,7 @@ absl::Status MariadbActs::Skip(absl::Span<const PeriodKey> keys, const Act& act)
     Wakes wakes(WaitingOf(rows[2]));
     for (int i = 0; i < rows[1].size(); ++i) {
       const AttemptRow row = ReadRow(rows[1], i);
-      RETURN_IF_ERROR(MaySkip(row.key, row.status, row.node));
+      RETURN_IF_ERROR(MaySkip(row.key, Word(row.status), row.node));
       wakes.Add(row.key.job, row.lock_key, row.biz_date);
     }
     std::vector<Statement> writes = {

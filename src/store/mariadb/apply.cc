@@ -1,6 +1,4 @@
 // Definitions: applied by digest, in one transaction. A version is in force from its moment on.
-#include <map>
-
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/random.h"
@@ -10,6 +8,7 @@
 #include "store/mariadb/acts.h"
 #include "store/mariadb/ticket.h"
 #include "store/rules.h"
+#include "store/server_rows.h"
 
 namespace matins::mariadb {
 namespace {
@@ -167,19 +166,6 @@ std::vector<Statement> LockForApply(const ApplyRequest& request) {
           ReadClock()};
 }
 
-std::map<std::string, KnownJob> KnownOf(const Rows& jobs) {
-  std::map<std::string, KnownJob> known;
-  for (int i = 0; i < jobs.size(); ++i) {
-    known[jobs.Text(i, 0)] = {static_cast<int>(jobs.Int(i, 1)),
-                              jobs.Text(i, 2),
-                              jobs.Text(i, 3),
-                              jobs.Bool(i, 4),
-                              jobs.Bool(i, 5),
-                              jobs.Text(i, 6)};
-  }
-  return known;
-}
-
 }  // namespace
 
 absl::StatusOr<ApplyAnswer> MariadbActs::Apply(const ApplyRequest& request) {
@@ -193,7 +179,8 @@ absl::StatusOr<ApplyAnswer> MariadbActs::Apply(const ApplyRequest& request) {
     }
     ApplyAnswer answer;
     Applied applied(request, ClockOf(rows[3]).now);
-    for (const ApplyStep& step : StepsOf(request, KnownOf(rows[2]), answer)) applied.Add(step);
+    for (const ApplyStep& step : StepsOf(request, ReadKnownJobs(rows[2]), answer))
+      applied.Add(step);
     applied.RememberSource();
     RETURN_IF_ERROR(CommitAt(session_, "apply.before_commit", applied.writes).status());
     MATINS_FAULT_POINT("apply.after_commit");  // crash here: applied; again it changes nothing

@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/status.h"
 #include "job/json.h"
+#include "store/act_rules.h"
 #include "store/postgresql/clock.h"
 #include "store/postgresql/finish.h"
 #include "store/postgresql/plan_statements.h"
@@ -129,11 +130,6 @@ std::vector<Statement> DeleteJob(const Session& session, absl::string_view job, 
 
 namespace {
 
-absl::Status NoJob(absl::string_view job) {
-  return absl::NotFoundError(
-      absl::StrCat("no job \"", job, "\"; `matins job list` shows the names"));
-}
-
 // Locks the job; columns: suspended_at is not null, runs alive, suspended_by, suspended_why.
 Statement LockJob(const Session& session, absl::string_view job) {
   return session.Of(
@@ -178,9 +174,7 @@ absl::Status PostgresActs::Suspend(absl::string_view job, const Act& act) {
                  [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
                    if (rows[0].size() == 0) return NoJob(job);
                    if (rows[0].Bool(0, 0)) {
-                     return absl::FailedPreconditionError(absl::StrCat(
-                         "job \"", job, "\" is suspended already by ", rows[0].Text(0, 2), " (",
-                         rows[0].Text(0, 3), "); resume it first"));
+                     return RefuseSuspended(job, rows[0].Text(0, 2), rows[0].Text(0, 3));
                    }
                    return SuspendJob(session_, job, act);
                  });
@@ -192,26 +186,20 @@ absl::Status PostgresActs::Resume(absl::string_view job, const std::optional<Pla
   if (skip) plan.writes.push_back(*skip);
   std::vector<Statement> locks = {LockJob(session_, job)};
   if (skip) Append(locks, LockForPlan(session_, plan));
-  return Perform(
-      session_, locks,
-      [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
-        if (rows[0].size() == 0) return NoJob(job);
-        if (!rows[0].Bool(0, 0)) {
-          return absl::FailedPreconditionError(
-              absl::StrCat("job \"", job, "\" is not suspended; there is nothing to resume"));
-        }
-        std::vector<Statement> writes;
-        if (skip) {
-          PlanBatch batch(plan, ReadPlanFacts(rows[1], rows[2], rows[3]), JsonForm::kPostgresql);
-          if (!batch.written[0]) {
-            return absl::AbortedError(absl::StrCat(
-                "job \"", job, "\" changed while its missed periods were counted; try again"));
-          }
-          Append(writes, PlanStatements(session_, batch));
-        }
-        Append(writes, ResumeJob(session_, job, !skip, act));
-        return writes;
-      });
+  return Perform(session_, locks,
+                 [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
+                   if (rows[0].size() == 0) return NoJob(job);
+                   if (!rows[0].Bool(0, 0)) return RefuseNotSuspended(job);
+                   std::vector<Statement> writes;
+                   if (skip) {
+                     PlanBatch batch(plan, ReadPlanFacts(rows[1], rows[2], rows[3]),
+                                     JsonForm::kPostgresql);
+                     if (!batch.written[0]) return RefuseChangedMeanwhile(job);
+                     Append(writes, PlanStatements(session_, batch));
+                   }
+                   Append(writes, ResumeJob(session_, job, !skip, act));
+                   return writes;
+                 });
 }
 
 absl::Status PostgresActs::Rename(absl::string_view from, absl::string_view to, const Act& act) {
@@ -227,15 +215,8 @@ absl::Status PostgresActs::Rename(absl::string_view from, absl::string_view to, 
       session_, locks,
       [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
         if (rows[0].size() == 0) return NoJob(from);
-        if (rows[1].Bool(0, 0) || rows[1].Bool(0, 1)) {
-          return absl::AlreadyExistsError(absl::StrCat("there is, or was, a job \"", to,
-                                                       "\"; choose a name that was never used"));
-        }
-        if (rows[0].Int(0, 1) > 0) {
-          return absl::FailedPreconditionError(
-              absl::StrCat("job \"", from, "\" is running on ", rows[0].Text(0, 4),
-                           "; wait for it, or cancel it, then rename"));
-        }
+        if (rows[1].Bool(0, 0) || rows[1].Bool(0, 1)) return RefuseTakenName(to);
+        if (rows[0].Int(0, 1) > 0) return RefuseRenameRunning(from, rows[0].Text(0, 4));
         std::vector<Statement> writes = {TakeBackHeld(session_, from)};
         const auto rename = [&](absl::string_view table, absl::string_view column) {
           writes.push_back(session_.Of(
@@ -288,9 +269,7 @@ absl::Status PostgresActs::Delete(absl::string_view job, bool force, const Act& 
                  [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
                    if (rows[0].size() == 0) return NoJob(job);
                    if (rows[0].Int(0, 1) > 0 && !force) {
-                     return absl::FailedPreconditionError(
-                         absl::StrCat("job \"", job, "\" is running on ", rows[0].Text(0, 4),
-                                      "; wait for it, cancel it, or use --force"));
+                     return RefuseDeleteRunning(job, rows[0].Text(0, 4));
                    }
                    return DeleteJob(session_, job, act);
                  });
@@ -305,21 +284,9 @@ absl::Status PostgresActs::Reopen(const PeriodKey& key, absl::string_view params
   return Perform(
       session_, locks,
       [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
-        const std::string what = absl::StrCat(key.job, " ", key.period);
-        if (rows[1].size() == 0) {
-          return absl::NotFoundError(
-              absl::StrCat("no row for ", what, "; it has not been planned"));
-        }
-        const std::string status = rows[1].Text(0, 0);
-        if (status == "RUNNING") {
-          return absl::FailedPreconditionError(
-              absl::StrCat(what, " is running on ", rows[1].Text(0, 2), " (run ", rows[1].Int(0, 4),
-                           "); wait for it, or cancel it"));
-        }
-        if (status == "PLANNED" || (status == "FAILED" && !rows[1].Bool(0, 1))) {
-          return absl::FailedPreconditionError(
-              absl::StrCat(what, " is ", status, " and not final; it runs at its next trigger"));
-        }
+        if (rows[1].size() == 0) return NoRowToReopen(key);
+        RETURN_IF_ERROR(MayReopen(key, rows[1].Text(0, 0), rows[1].Bool(0, 1), rows[1].Text(0, 2),
+                                  rows[1].Int(0, 4)));
         return std::vector<Statement>{
             session_.Of(
                 "insert into @.job_event (at, kind, job, period, generation, who, why, detail) "
@@ -367,16 +334,11 @@ absl::Status PostgresActs::Skip(absl::Span<const PeriodKey> keys, const Act& act
       session_, locks,
       [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
         if (rows[1].size() < static_cast<int>(keys.size())) {
-          return absl::NotFoundError(absl::StrCat(keys.size() - rows[1].size(), " of ", keys.size(),
-                                                  " periods have no row; plan them first"));
+          return NoRowsToSkip(keys.size() - static_cast<size_t>(rows[1].size()), keys.size());
         }
         for (int i = 0; i < rows[1].size(); ++i) {
-          const std::string status = rows[1].Text(i, 2);
-          if (status == "PLANNED" || status == "FAILED") continue;
-          return absl::FailedPreconditionError(
-              absl::StrCat(rows[1].Text(i, 0), " ", rows[1].Text(i, 1), " is ", status,
-                           status == "RUNNING" ? absl::StrCat(" on ", rows[1].Text(i, 3)) : "",
-                           "; only PLANNED and FAILED periods are skipped"));
+          RETURN_IF_ERROR(MaySkip({rows[1].Text(i, 0), rows[1].Text(i, 1)}, rows[1].Text(i, 2),
+                                  rows[1].Text(i, 3)));
         }
         std::vector<Statement> writes = {
             session_.Of(
@@ -405,10 +367,7 @@ absl::Status PostgresActs::Cancel(int64_t fence, const Act& act) {
   return Perform(
       session_, locks,
       [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
-        if (rows[0].size() == 0) {
-          return absl::NotFoundError(
-              absl::StrCat("run ", fence, " is not alive; `matins runs` shows how it ended"));
-        }
+        if (rows[0].size() == 0) return NoRunAlive(fence);
         const std::string job = rows[0].Text(0, 0), period = rows[0].Text(0, 1);
         return std::vector<Statement>{
             session_.Of("update @.job_watermark set cancel_by = $3, cancel_why = $4 where "

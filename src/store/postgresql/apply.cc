@@ -1,19 +1,16 @@
 // Definitions: applied by digest, in one transaction. A version is in force from its moment on.
-#include <map>
-#include <set>
-
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "job/words.h"
+#include "store/act_rules.h"
 #include "store/postgresql/acts.h"
 #include "store/rules.h"
+#include "store/server_rows.h"
 
 namespace matins::postgresql {
 namespace {
-
-constexpr char kByFile[] = "file";  // the author of a suspension that stands in the file
 
 std::optional<std::string> OptionalInt(const std::optional<int>& value) {
   if (!value) return std::nullopt;
@@ -54,13 +51,13 @@ std::optional<std::string> KeepParam(const Job& job) {
   return IntervalText(keep);
 }
 
-Statement UpsertJob(const Session& session, const ApplyRequest& request, const Definition& d,
-                    int version) {
+Statement UpsertJob(const Session& session, const ApplyRequest& request, const ApplyStep& step) {
+  const Definition& d = *step.definition;
   const Job& job = d.job;
   SystemRandom random;
   return session.Of(kUpsertJob, {UsableText(job.name),
                                  random.Hex128(),
-                                 absl::StrCat(version),
+                                 absl::StrCat(step.version),
                                  UsableText(request.source),
                                  UsableText(request.digest),
                                  UsableText(d.json),
@@ -85,77 +82,56 @@ Statement UpsertJob(const Session& session, const ApplyRequest& request, const D
 
 class Applied {
  public:
-  Applied(const Session& session, const ApplyRequest& request, const Rows& jobs)
-      : session_(session), request_(request) {
-    for (int i = 0; i < jobs.size(); ++i) {
-      Known known{static_cast<int>(jobs.Int(i, 1)),
-                  jobs.Text(i, 2),
-                  jobs.Text(i, 3),
-                  jobs.Bool(i, 4),
-                  jobs.Bool(i, 5),
-                  jobs.Text(i, 6)};
-      known_.emplace(jobs.Text(i, 0), std::move(known));
-    }
-  }
+  Applied(const Session& session, const ApplyRequest& request)
+      : session_(session), request_(request) {}
 
-  void Add(const Definition& d) {
-    named_.insert(d.job.name);
-    const auto known = known_.find(d.job.name);
-    const bool added = known == known_.end() || known->second.deleted;
-    if (!added && known->second.definition == d.json) {
-      answer.unchanged.push_back(d.job.name);
-      writes.push_back(session_.Of(
-          "update @.job set source = $2, digest = $3 where name = $1 and (source <> $2 or "
-          "digest is distinct from $3)",
-          {UsableText(d.job.name), UsableText(request_.source), UsableText(request_.digest)}));
-      return;
+  void Add(const ApplyStep& step) {
+    switch (step.kind) {
+      case ApplyStep::Kind::kKeep:
+        writes.push_back(session_.Of(
+            "update @.job set source = $2, digest = $3 where name = $1 and (source <> $2 or "
+            "digest is distinct from $3)",
+            {UsableText(step.job), UsableText(request_.source), UsableText(request_.digest)}));
+        return;
+      case ApplyStep::Kind::kPrune:
+        Append(DeleteJob(session_, step.job, request_.act));
+        return;
+      case ApplyStep::Kind::kChange:
+        Append(WithdrawRows(session_, step.job));
+        break;
+      case ApplyStep::Kind::kAdd:
+        break;
     }
-    const int version = known == known_.end() ? 1 : known->second.version + 1;
-    (added ? answer.added : answer.changed).push_back(d.job.name);
-    if (!added) Append(WithdrawRows(session_, d.job.name));
-    if (added && known != known_.end()) {
+    if (step.comes_back) {
       // What ran on when its job was deleted, and waits since.
       writes.push_back(session_.Of(absl::StrCat(SkipForDeletedText(), "select count(*) from s"),
-                                   {UsableText(d.job.name), UsableText(request_.act.who)}));
+                                   {UsableText(step.job), UsableText(request_.act.who)}));
     }
-    writes.push_back(UpsertJob(session_, request_, d, version));
-    AddVersion(d, version, added);
-    FollowSuspend(d.job, added ? nullptr : &known->second);
-    writes.push_back(EventOf(
-        session_, "applied", d.job.name, "", request_.act,
-        absl::StrCat("{\"version\":", version, ",\"source\":", JsonString(request_.source), "}")));
+    writes.push_back(UpsertJob(session_, request_, step));
+    AddVersion(step);
+    if (step.suspend) {
+      Append(SuspendJob(session_, step.job,
+                        {kByFile, absl::StrCat("suspend: true in ", request_.source)}));
+    } else if (step.resume) {
+      Append(ResumeJob(session_, step.job, true,
+                       {kByFile, absl::StrCat("suspend: false in ", request_.source)}));
+    }
+    writes.push_back(EventOf(session_, "applied", step.job, "", request_.act,
+                             absl::StrCat("{\"version\":", step.version,
+                                          ",\"source\":", JsonString(request_.source), "}")));
   }
 
-  // Jobs of this source that the request does not name.
-  void Rest() {
-    for (const auto& [name, known] : known_) {
-      if (known.deleted || known.source != request_.source || named_.contains(name)) continue;
-      if (!request_.prune) {
-        answer.missing.push_back(name);
-        continue;
-      }
-      answer.pruned.push_back(name);
-      Append(DeleteJob(session_, name, request_.act));
-    }
-  }
-
-  ApplyAnswer answer;
   std::vector<Statement> writes;
 
  private:
-  struct Known {
-    int version;
-    std::string definition, source;
-    bool deleted, suspended;
-    std::string suspended_by;
-  };
-
   void Append(std::vector<Statement> more) {
     for (Statement& s : more) writes.push_back(std::move(s));
   }
 
   // A job's first version judges all that was due before.
-  void AddVersion(const Definition& d, int version, bool first) {
+  void AddVersion(const ApplyStep& step) {
+    const Definition& d = *step.definition;
+    const bool first = step.kind == ApplyStep::Kind::kAdd;
     const std::string name = UsableText(d.job.name);
     if (first) {
       writes.push_back(session_.Of("delete from @.job_version where job = $1", {name}));
@@ -168,7 +144,7 @@ class Applied {
         absl::StrCat("insert into @.job_version (job, version, from_at, definition, digest, "
                      "applied_by, source) values ($1, $2::int, ",
                      first ? "null" : "@NOW", ", $3, $4, $5, $6)"),
-        {name, absl::StrCat(version), UsableText(d.json), UsableText(request_.digest),
+        {name, absl::StrCat(step.version), UsableText(d.json), UsableText(request_.digest),
          UsableText(request_.act.who), UsableText(request_.source)}));
     writes.push_back(session_.Of("delete from @.job_after where job = $1", {name}));
     for (const After& after : d.job.after) {
@@ -178,22 +154,8 @@ class Applied {
     }
   }
 
-  // `suspend: true` in a file; taking it out ends only a suspension that a file had made.
-  void FollowSuspend(const Job& job, const Known* known) {
-    const bool suspended = known != nullptr && known->suspended;
-    if (job.suspend && !suspended) {
-      Append(SuspendJob(session_, job.name,
-                        {kByFile, absl::StrCat("suspend: true in ", request_.source)}));
-    } else if (!job.suspend && suspended && known->suspended_by == kByFile) {
-      Append(ResumeJob(session_, job.name, true,
-                       {kByFile, absl::StrCat("suspend: false in ", request_.source)}));
-    }
-  }
-
   const Session& session_;
   const ApplyRequest& request_;
-  std::map<std::string, Known> known_;
-  std::set<std::string> named_;
 };
 
 }  // namespace
@@ -215,14 +177,13 @@ absl::StatusOr<ApplyAnswer> PostgresActs::Apply(const ApplyRequest& request) {
     const bool superseded = rows[1].size() > 0 && !rows[1].Bool(0, 0) && !request.digest.empty();
     if (superseded && !request.force) {
       connection.Rollback();
-      return absl::FailedPreconditionError(
-          absl::StrCat(request.source,
-                       ": this very content was applied before and has been "
-                       "superseded since; apply the newer file, or this one again with --force"));
+      return RefuseSupersededFile(request.source);
     }
-    Applied applied(session_, request, rows[2]);
-    for (const Definition& d : request.jobs) applied.Add(d);
-    applied.Rest();
+    ApplyAnswer answer;
+    Applied applied(session_, request);
+    for (const ApplyStep& step : StepsOf(request, ReadKnownJobs(rows[2]), answer)) {
+      applied.Add(step);
+    }
     if (!request.digest.empty()) {
       applied.writes.push_back(
           session_.Of("update @.job_source set current = false where source = $1",
@@ -239,7 +200,7 @@ absl::StatusOr<ApplyAnswer> PostgresActs::Apply(const ApplyRequest& request) {
     }
     RETURN_IF_ERROR(connection.Commit(applied.writes).status());
     MATINS_FAULT_POINT("apply.after_commit");  // crash here: applied; again it changes nothing
-    return std::move(applied.answer);
+    return answer;
   };
   auto answer = session_.Retried(once);
   if (answer.ok()) session_.Notify();
