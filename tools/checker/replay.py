@@ -85,7 +85,7 @@ class Run:
     def apply(self, e):
         op, db = e['op'], e['db']
         if self.last is not None and db < self.last - 1e-9:
-            self.bad('I8', 'db clock went back inside one journal', by=round(self.last - db, 3))
+            self.bad('I8', 'db clock went back inside one journal', op=op, ver=e['ver'], by=round(self.last - db, 6))
         person_skips = (op, e.get('by')) == ('skip', 'person')
         if self.state in ('DONE', 'SKIPPED') or self.held and not person_skips:
             self.bad('I2', f'{op} after the final state {self.state}', ver=e['ver'])

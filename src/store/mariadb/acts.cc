@@ -89,18 +89,26 @@ std::vector<Statement> WithdrawRows(absl::string_view job, absl::Time now) {
           TakeBackHeld(job)};
 }
 
-Statement SkipForDeleted(absl::string_view job, const Act& act, absl::Time now) {
-  return Sql(
-      "UPDATE job_watermark SET reason = ?, by_whom = ?, finished_at = ?, held_by = NULL, "
-      "held_until = NULL, look_at = NULL, waits_for = NULL, ver = ver + 1, op = 'skip', "
-      "op_at = ?, status = 'SKIPPED' WHERE job_name = ? AND (status = 'PLANNED' OR "
-      "(status = 'FAILED' AND NOT held)) ORDER BY period",
-      {reason::kDeleted, act.who, now, now, job});
+// The rows may be another's between the act's clock and here: locked first, then dated. The last
+// statement's count is that of the rows.
+std::vector<Statement> SkipForDeleted(absl::string_view job, const Act& act) {
+  constexpr absl::string_view kWhich =
+      "job_name = ? AND (status = 'PLANNED' OR (status = 'FAILED' AND NOT held)) ORDER BY period";
+  return {
+      Sql(absl::StrCat("SELECT period FROM job_watermark WHERE ", kWhich, " FOR UPDATE"), {job}),
+      Sql("SET @matins_now = @NOW"),
+      Sql(absl::StrCat("UPDATE job_watermark SET reason = ?, by_whom = ?, "
+                       "finished_at = CAST(@matins_now AS DATETIME(6)), held_by = NULL, "
+                       "held_until = NULL, look_at = NULL, waits_for = NULL, ver = ver + 1, "
+                       "op = 'skip', op_at = CAST(@matins_now AS DATETIME(6)), "
+                       "status = 'SKIPPED' WHERE ",
+                       kWhich),
+          {reason::kDeleted, act.who, job})};
 }
 
 std::vector<Statement> DeleteJob(absl::string_view job, const Act& act, absl::Time now) {
   std::vector<Statement> out = WithdrawRows(job, now);
-  out.push_back(SkipForDeleted(job, act, now));
+  for (Statement& s : SkipForDeleted(job, act)) out.push_back(std::move(s));
   out.push_back(
       Sql("INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) VALUES (?, "
           "'deleted', ?, '', 0, ?, ?, CONCAT('{\"skipped\":', ROW_COUNT(), '}'))",

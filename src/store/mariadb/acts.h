@@ -55,7 +55,7 @@ std::vector<Statement> ResumeJob(absl::string_view job, bool trigger, const Act&
 std::vector<Statement> WithdrawRows(absl::string_view job, absl::Time now);
 // What waits, or would get new attempts, becomes SKIPPED(deleted): a job of that name that comes
 // later is another one.
-Statement SkipForDeleted(absl::string_view job, const Act& act, absl::Time now);
+std::vector<Statement> SkipForDeleted(absl::string_view job, const Act& act);
 std::vector<Statement> DeleteJob(absl::string_view job, const Act& act, absl::Time now);
 
 // job_event's row of an act.

@@ -90,7 +90,7 @@ class Applied {
         break;
     }
     // What ran on when its job was deleted, and waits since.
-    if (step.comes_back) writes.push_back(SkipForDeleted(step.job, request_.act, now_));
+    if (step.comes_back) Append(SkipForDeleted(step.job, request_.act));
     writes.push_back(UpsertJob(request_, step, now_));
     AddVersion(step);
     if (step.suspend) {

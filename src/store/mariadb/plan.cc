@@ -190,21 +190,26 @@ Statement InsertRows(const std::string& json, absl::Time now) {
       {now, now, now, now, kHoldFor, now, JsonTable(json, kInsertColumns)});
 }
 
-// `l` is what the row is before: each assignment is told by it alone.
-Statement UpdateRows(const std::string& json, absl::Time now) {
-  return Sql(
+// The rows may be another's between the plan's clock and here: locked first, then dated.
+std::vector<Statement> UpdateRows(const std::string& json) {
+  const Statement lock =
+      Sql("SELECT 1 FROM ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND "
+          "r.period = x.period FOR UPDATE",
+          {JsonTable(json, "job name, period name")});
+  const Statement update = Sql(
       "UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period SET "
       "r.reason = CASE x.kind WHEN 'skip' THEN x.skip WHEN 'again' THEN NULL ELSE r.reason END, "
       "r.by_whom = IF(x.kind = 'skip', x.`by`, r.by_whom), "
-      "r.finished_at = CASE x.kind WHEN 'skip' THEN ? WHEN 'again' THEN NULL ELSE "
-      "r.finished_at END, "
+      "r.finished_at = CASE x.kind WHEN 'skip' THEN CAST(@matins_now AS DATETIME(6)) "
+      "WHEN 'again' THEN NULL ELSE r.finished_at END, "
       "r.attempts = IF(x.kind = 'again', 0, r.attempts), "
       "r.look_at = IF(x.kind = 'again', x.not_before, COALESCE(r.not_before, r.look_at)), "
       "r.not_before = IF(x.kind = 'again', x.not_before, r.not_before), "
       "r.start_by = IF(x.kind = 'skip', r.start_by, x.start_by), "
       "r.backfill = IF(x.kind = 'skip', r.backfill, x.backfill), "
       "r.held_by = NULL, r.held_until = NULL, r.waits_for = NULL, r.ver = r.ver + 1, "
-      "r.op = IF(x.kind = 'skip', 'skip', 'dispatch'), r.op_at = ?, "
+      "r.op = IF(x.kind = 'skip', 'skip', 'dispatch'), "
+      "r.op_at = CAST(@matins_now AS DATETIME(6)), "
       "r.status = CASE x.kind WHEN 'skip' THEN 'SKIPPED' WHEN 'again' THEN 'PLANNED' ELSE "
       "r.status END "
       "WHERE (x.kind = 'skip' AND (r.status = 'PLANNED' OR r.status = 'FAILED' AND NOT r.held)) OR "
@@ -212,8 +217,8 @@ Statement UpdateRows(const std::string& json, absl::Time now) {
       "(x.kind = 'judge' AND r.status = 'PLANNED')",
       {JsonTable(json,
                  "job name, period name, kind name, not_before time, start_by time, "
-                 "backfill bool, skip text, by text"),
-       now, now});
+                 "backfill bool, skip text, by text")});
+  return {lock, Sql("SET @matins_now = @NOW"), update};
 }
 
 Statement UpdateJobs(const std::string& json) {
@@ -312,7 +317,9 @@ std::vector<Statement> PlanStatements(PlanBatch& batch, const PlanRequest& reque
   }
   for (const std::string& part : batch.jobs.TakeParts(bytes)) out.push_back(UpdateJobs(part));
   for (::matins::JsonRows& round : batch.updates) {
-    for (const std::string& part : round.TakeParts(bytes)) out.push_back(UpdateRows(part, now));
+    for (const std::string& part : round.TakeParts(bytes)) {
+      for (Statement& s : UpdateRows(part)) out.push_back(std::move(s));
+    }
   }
   for (const std::string& part : batch.spans.TakeParts(bytes)) out.push_back(InsertSpans(part));
   for (const std::string& part : batch.acts.TakeParts(bytes)) out.push_back(InsertActs(part, now));

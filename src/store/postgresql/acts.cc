@@ -99,9 +99,10 @@ std::vector<Statement> WithdrawRows(const Session& session, absl::string_view jo
 
 std::string SkipForDeletedText() {
   return absl::StrCat(
-      "with c as materialized (select @NOW as now), l as materialized (select r.job_name, r.period "
+      "with l as materialized (select r.job_name, r.period "
       "from @.job_watermark r where r.job_name = $1 and (r.status = 'PLANNED' or "
       "r.status = 'FAILED' and not r.held) order by r.period for update of r), "
+      "c as materialized (select @NOW as now, count(*) from l), "
       "s as (update @.job_watermark r set status = 'SKIPPED', reason = '",
       reason::kDeleted,
       "', by_whom = $2, finished_at = c.now, held_by = null, held_until = null, look_at = null, "
