@@ -1,8 +1,8 @@
 #include "engine/definitions.h"
 
+#include <set>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "job/json.h"
@@ -43,7 +43,7 @@ void Definitions::Note(const JobState& state) {
 }
 
 void Definitions::Fetch(Store& store, const std::vector<std::pair<std::string, int>>& jobs) {
-  absl::flat_hash_set<std::string> unknown;
+  std::set<std::string> unknown;
   {
     absl::MutexLock lock(&mutex_);
     for (const auto& [job, version] : jobs) {

@@ -3,9 +3,10 @@
 #define MATINS_ENGINE_PLAN_LANE_H_
 
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "engine/lane.h"
 #include "plan/plan.h"
 
@@ -35,7 +36,9 @@ class PlanLane final : public Lane {
   // Nothing is overdue for planning at `now`: START may rely on that for a while.
   void NoteJudged(absl::Time now);
 
-  absl::flat_hash_set<std::string> asked_;  // to be looked at, due or not; kept until it was done
+  // To be looked at, due or not; kept until it was done. In order: what asks first is planned first
+  // on each run of a seed.
+  std::set<std::string> asked_;
 };
 
 }  // namespace matins

@@ -6,17 +6,22 @@
 //   --alone             over the SQLite store without a prediction of its answers by the model
 //   --model             over the model: it leaves no evidence
 //   --evidence FOLDER   keeps each seed's database and testimony there, for tools/checker
+//   --twice             runs each seed once more after all the others, the last one first, and
+//                       demands the same history of it to the letter; without the prediction,
+//                       which changes nothing
 //   --until-caught      ends well at the first seed that breaks a promise, and fails when none
-//   does:
-//                       for mutants (MATINS_MUTANT in the environment)
+//                       does: for mutants (MATINS_MUTANT in the environment)
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "lab/simulator.h"
 #include "simulator/model_simulation.h"
@@ -33,13 +38,14 @@ struct Options {
   bool until_caught = false;
   bool model = false;
   bool alone = false;
+  bool twice = false;
   std::string evidence;
 };
 
 int Usage() {
   std::fprintf(stderr,
                "usage: matins_simulator [--seed N | --seeds FROM..TO] [--evidence FOLDER] "
-               "[--until-caught] [--alone | --model]\n");
+               "[--until-caught | --twice] [--alone | --model]\n");
   return 64;
 }
 
@@ -50,8 +56,10 @@ bool Parse(int argc, char** argv, Options& options) {
       options.until_caught = true;
       continue;
     }
-    if (flag == "--model" || flag == "--alone") {
-      (flag == "--model" ? options.model : options.alone) = true;
+    if (flag == "--model" || flag == "--alone" || flag == "--twice") {
+      (flag == "--model"   ? options.model
+       : flag == "--alone" ? options.alone
+                           : options.twice) = true;
       continue;
     }
     if (++i == argc) return false;
@@ -73,7 +81,7 @@ bool Parse(int argc, char** argv, Options& options) {
       return false;
     }
   }
-  return options.evidence.empty() || !options.model;
+  return (options.evidence.empty() || !options.model) && !(options.twice && options.until_caught);
 }
 
 SimDatabaseMaker Maker(const Options& options, const std::string& base) {
@@ -82,30 +90,71 @@ SimDatabaseMaker Maker(const Options& options, const std::string& base) {
   return options.alone ? sqlite : WithPrediction(std::move(sqlite), Model());
 }
 
+absl::StatusOr<SimulationReport> RunSeed(const Options& options, uint64_t seed,
+                                         const std::string& base) {
+  SimulationOptions simulation;
+  simulation.seed = seed;
+  simulation.story = options.story;
+  absl::StatusOr<SimulationReport> report = Simulate(simulation, Maker(options, base));
+  if (!report.ok()) {
+    std::fprintf(stderr, "seed %lu: %s\n", seed, std::string(report.status().message()).c_str());
+  } else if (options.evidence.empty()) {
+    std::remove((base + ".db").c_str());
+  } else {
+    std::ofstream(base + ".testimony.jsonl") << report->testimony;
+    std::ofstream(base + ".effects.jsonl") << report->effects;
+    std::ofstream(base + ".jobs.jsonl") << report->jobs;
+    std::ofstream(base + ".world.json") << report->world;
+  }
+  return report;
+}
+
+// All that a seed left behind.
+std::string HistoryOf(const SimulationReport& report) {
+  std::string history = absl::StrCat(report.jobs, report.testimony, report.effects, report.world);
+  for (const auto& [what, count] : report.seen) absl::StrAppend(&history, count, " ", what, "\n");
+  return absl::StrCat(history, absl::StrJoin(report.broken, "\n"));
+}
+
+// What of a history comes first that the other has not.
+std::string FirstDifference(const std::string& first, const std::string& second) {
+  const std::vector<std::string> a = absl::StrSplit(first, '\n'), b = absl::StrSplit(second, '\n');
+  const auto at = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  return absl::StrCat("first  ", at.first == a.end() ? "(the end)" : *at.first, "\n  second ",
+                      at.second == b.end() ? "(the end)" : *at.second);
+}
+
+// A seed is the same run whatever ran before it in this process.
+int RunAgain(Options options, const std::map<uint64_t, std::string>& histories) {
+  const ScratchFolder scratch;
+  options.alone = true;
+  options.evidence.clear();
+  int other = 0;
+  for (auto it = histories.rbegin(); it != histories.rend(); ++it) {
+    const auto report =
+        RunSeed(options, it->first, absl::StrCat(scratch.path(), "/seed-", it->first));
+    if (!report.ok()) return 70;
+    const std::string history = HistoryOf(*report);
+    if (history == it->second) continue;
+    ++other;
+    std::printf("seed %lu was another run the second time:\n  %s\n", it->first,
+                FirstDifference(it->second, history).c_str());
+  }
+  std::printf("%d of %zu seeds were another run the second time\n", other, histories.size());
+  return other == 0 ? 0 : 1;
+}
+
 int Run(const Options& options) {
   const ScratchFolder scratch;
   const std::string folder = options.evidence.empty() ? scratch.path() : options.evidence;
   std::map<std::string, int64_t> seen;
+  std::map<uint64_t, std::string> histories;
   int broken_seeds = 0;
   for (uint64_t seed = options.from; seed <= options.to; ++seed) {
-    const std::string base = absl::StrCat(folder, "/seed-", seed);
-    SimulationOptions simulation;
-    simulation.seed = seed;
-    simulation.story = options.story;
-    const auto report = Simulate(simulation, Maker(options, base));
-    if (!report.ok()) {
-      std::fprintf(stderr, "seed %lu: %s\n", seed, std::string(report.status().message()).c_str());
-      return 70;
-    }
+    const auto report = RunSeed(options, seed, absl::StrCat(folder, "/seed-", seed));
+    if (!report.ok()) return 70;
     for (const auto& [what, count] : report->seen) seen[what] += count;
-    if (options.evidence.empty()) {
-      std::remove((base + ".db").c_str());
-    } else {
-      std::ofstream(base + ".testimony.jsonl") << report->testimony;
-      std::ofstream(base + ".effects.jsonl") << report->effects;
-      std::ofstream(base + ".jobs.jsonl") << report->jobs;
-      std::ofstream(base + ".world.json") << report->world;
-    }
+    if (options.twice) histories[seed] = HistoryOf(*report);
     if (report->broken.empty()) continue;
     ++broken_seeds;
     for (const std::string& what : report->broken) {
@@ -119,7 +168,8 @@ int Run(const Options& options) {
     return 1;
   }
   std::printf("%d of %lu seeds broke a promise\n", broken_seeds, options.to - options.from + 1);
-  return broken_seeds == 0 ? 0 : 1;
+  const int again = options.twice ? RunAgain(options, histories) : 0;
+  return broken_seeds == 0 ? again : 1;
 }
 
 }  // namespace
