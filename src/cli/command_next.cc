@@ -84,15 +84,22 @@ void AddNextCommand(CLI::App& app, Shell& shell) {
   CLI::Option* expression =
       command.add_option("EXPR", options->expression,
                          "cron of 5 or 6 fields, Quartz, OnCalendar, @daily, \"@every 90s\"");
-  command.add_option("--tz", options->zone, "IANA zone; default UTC");
-  command.add_option("--from", options->from, "instant to start from, not included; default now");
-  command.add_option("-n", options->count, "how many at most")->check(CLI::Range(1, 100000));
-  command.add_option("--dialect", options->dialect, "auto, vixie5, seconds6, quartz or oncalendar");
+  CLI::Option* zone = command.add_option("--tz", options->zone, "IANA zone; default UTC");
+  CLI::Option* from = command.add_option("--from", options->from,
+                                         "instant to start from, not included; default now");
+  CLI::Option* count =
+      command.add_option("-n", options->count, "how many at most")->check(CLI::Range(1, 100000));
+  CLI::Option* dialect = command.add_option("--dialect", options->dialect,
+                                            "auto, vixie5, seconds6, quartz or oncalendar");
   command
       .add_flag("--batch", options->batch,
                 "read {\"expr\",\"dialect\",\"tz\",\"from\",\"n\"} a line, write "
                 "{\"next\":[...]} or {\"error\":...} a line; each line says all for itself")
-      ->excludes(expression);
+      ->excludes(expression)
+      ->excludes(zone)
+      ->excludes(from)
+      ->excludes(count)
+      ->excludes(dialect);
   shell.AddOutputOption(command);
   shell.Does(command, [options, &shell] { return Next(*options, shell); });
 }

@@ -109,26 +109,6 @@ absl::Status RefusePastOneOffs(const JobFile& file, const std::map<std::string, 
   return absl::OkStatus();
 }
 
-// Two files with a job of one name would each undo what the other says, at every apply.
-absl::Status RefuseOthers(const JobFile& file, const std::map<std::string, JobRow>& known,
-                          const std::string& source) {
-  std::vector<std::string> others;
-  for (const Job& job : file.jobs) {
-    const auto it = known.find(job.name);
-    if (it == known.end() || it->second.source == source) continue;
-    others.push_back(absl::StrCat("'", job.name, "' (of ", it->second.source, ")"));
-  }
-  if (others.empty()) return absl::OkStatus();
-  constexpr size_t kMostShown = 5;
-  const size_t shown = std::min(others.size(), kMostShown);
-  return absl::FailedPreconditionError(absl::StrCat(
-      source, ": ", others.size() == 1 ? "a job is" : "jobs are", " of another source: ",
-      absl::StrJoin(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-      others.size() > shown ? ", ..." : "",
-      "; nothing was applied. Rename them here, say --source NAME if it is the same set under "
-      "another file name, or `matins job apply --take-over` to make them this source's"));
-}
-
 }  // namespace
 
 absl::Time DoneByInstant(const ResolvedJob& job, absl::Time due) {
@@ -180,19 +160,20 @@ absl::StatusOr<ApplyAnswer> ApplyFile(Session& session, const JobFile& file,
   std::map<std::string, JobRow> known;
   for (JobRow& row : rows) known.emplace(row.name, std::move(row));
   if (options.refuse_past) RETURN_IF_ERROR(RefusePastOneOffs(file, known));
-  if (!options.take_over) RETURN_IF_ERROR(RefuseOthers(file, known, options.source));
   ApplyRequest request;
   request.source = options.source;
   request.digest = file.digest;
   request.force = options.force;
   request.prune = options.prune;
+  request.take_over = options.take_over;
   request.act = session.MakeAct(absl::StrCat("applied ", options.source));
   for (const Job& job : file.jobs) {
     request.jobs.push_back({job, JobToJson(job)});
     request.jobs.back().job.nodes = WantedLabels(job);
   }
+  ASSIGN_OR_RETURN(ApplyAnswer answer, session.acts().Apply(request));
   if (file.journal_full) RETURN_IF_ERROR(session.acts().SetJournal(*file.journal_full));
-  return session.acts().Apply(request);
+  return answer;
 }
 
 absl::Status SuspendJob(Session& session, absl::string_view job, absl::string_view reason) {

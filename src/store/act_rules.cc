@@ -3,6 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "job/words.h"
 
 namespace matins {
@@ -52,11 +53,13 @@ absl::Status MayReopen(const PeriodKey& key, absl::string_view status, bool held
   const std::string what = absl::StrCat(key.job, " ", key.period);
   if (status == Word(PeriodStatus::kRunning)) {
     return absl::FailedPreconditionError(absl::StrCat(what, " is running on ", node, " (run ",
-                                                      fence, "); wait for it, or cancel it"));
+                                                      fence, "); wait for it, or `matins cancel ",
+                                                      fence, "`"));
   }
   if (status == Word(PeriodStatus::kPlanned) || (status == Word(PeriodStatus::kFailed) && !held)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(what, " is ", status, " and not final; it runs at its next trigger"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        what, " is ", status,
+        " and not final; it runs at its next trigger, or now with `matins run ", key.job, "`"));
   }
   return absl::OkStatus();
 }
@@ -86,6 +89,33 @@ absl::Status RefuseSupersededFile(absl::string_view source) {
       absl::StrCat(source,
                    ": this very content was applied before and has been superseded since; apply "
                    "the newer file, or this one again with --force"));
+}
+
+absl::Status RefuseJobsOfOthers(absl::string_view source,
+                                const std::map<std::string, std::string>& others) {
+  if (others.empty()) return absl::OkStatus();
+  constexpr size_t kMostShown = 5;
+  std::vector<std::string> shown;
+  for (const auto& [job, other] : others) {
+    if (shown.size() == kMostShown) break;
+    shown.push_back(absl::StrCat("'", job, "' (of ", other, ")"));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      source, ": ", others.size() == 1 ? "a job is" : "jobs are",
+      " of another source: ", absl::StrJoin(shown, ", "), others.size() > kMostShown ? ", ..." : "",
+      "; nothing was applied. Rename them here, say --source NAME if it is the same set under "
+      "another file name, or `matins job apply --take-over` to make them this source's"));
+}
+
+std::map<std::string, std::string> JobsOfOthers(const ApplyRequest& request,
+                                                const std::map<std::string, KnownJob>& known) {
+  std::map<std::string, std::string> others;
+  for (const Definition& d : request.jobs) {
+    const auto was = known.find(d.job.name);
+    if (request.take_over || was == known.end() || was->second.deleted) continue;
+    if (was->second.source != request.source) others[d.job.name] = was->second.source;
+  }
+  return others;
 }
 
 std::vector<ApplyStep> StepsOf(const ApplyRequest& request,

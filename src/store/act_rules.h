@@ -30,6 +30,10 @@ absl::Status NoRowsToSkip(size_t missing, size_t of);
 absl::Status MaySkip(const PeriodKey& key, absl::string_view status, absl::string_view node);
 absl::Status NoRunAlive(int64_t fence);
 absl::Status RefuseSupersededFile(absl::string_view source);
+// `others`: the sources of those of `source`'s jobs that are of another one, by job. Two files with
+// a job of one name would each undo what the other says, at every apply.
+absl::Status RefuseJobsOfOthers(absl::string_view source,
+                                const std::map<std::string, std::string>& others);
 
 // The author of a suspension that stands in a file.
 inline constexpr char kByFile[] = "file";
@@ -41,6 +45,11 @@ struct KnownJob {
   bool deleted = false, suspended = false;
   std::string suspended_by;
 };
+
+// Those of the request's jobs that another source has, with that source; none where the request
+// takes them over.
+std::map<std::string, std::string> JobsOfOthers(const ApplyRequest& request,
+                                                const std::map<std::string, KnownJob>& known);
 
 // One job's part of applying a file, in the order in which the parts are written.
 struct ApplyStep {

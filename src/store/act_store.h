@@ -30,6 +30,7 @@ struct ApplyRequest {
   std::string digest;  // of the whole file; one that was superseded is refused without `force`
   bool force = false;
   bool prune = false;  // jobs of this source that are missing from it are deleted
+  bool take_over = false;  // a job that another source has becomes this one's; else all is refused
   Act act;
 };
 struct ApplyAnswer {

@@ -60,6 +60,31 @@ TEST_F(Acts, AFileIsAppliedByDigestAndAnOldOneOnlyWithForce) {
   EXPECT_EQ(jobs.at(0).version, 3);
 }
 
+TEST_F(Acts, AJobOfAnotherSourceIsTakenOverOnlyWhenAskedAndElseNothingIsApplied) {
+  ASSERT_OK(acts().Apply(File({PlainJob("a")}, "one")).status());
+  ApplyRequest theirs = File({PlainJob("a"), PlainJob("b")}, "two");
+  theirs.source = "theirs.yaml";
+  const absl::Status refused = acts().Apply(theirs).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("'a' (of matins.yaml)"));
+  ASSERT_OK_AND_ASSIGN(std::vector<JobRow> jobs, acts().ReadJobs(""));
+  EXPECT_EQ(jobs.size(), 1u);
+  theirs.take_over = true;
+  ASSERT_OK_AND_ASSIGN(const ApplyAnswer answer, acts().Apply(theirs));
+  EXPECT_THAT(answer.added, ElementsAre("b"));
+  ASSERT_OK_AND_ASSIGN(jobs, acts().ReadJobs("a"));
+  EXPECT_EQ(jobs.at(0).source, "theirs.yaml");
+}
+
+TEST_F(Acts, ADeletedJobIsNobodys) {
+  ASSERT_OK(acts().Apply(File({PlainJob("a")}, "one")).status());
+  ASSERT_OK(acts().Delete("a", false, {"cli:alice", "no longer"}));
+  ApplyRequest theirs = File({PlainJob("a")}, "two");
+  theirs.source = "theirs.yaml";
+  ASSERT_OK_AND_ASSIGN(const ApplyAnswer answer, acts().Apply(theirs));
+  EXPECT_THAT(answer.added, ElementsAre("a"));
+}
+
 TEST_F(Acts, JobsMissingFromTheFileGoOnlyWithPrune) {
   ASSERT_OK(acts().Apply(File({PlainJob("a"), PlainJob("b")}, "one")).status());
   ASSERT_OK_AND_ASSIGN(ApplyAnswer answer, acts().Apply(File({PlainJob("a")}, "two")));

@@ -177,10 +177,15 @@ absl::StatusOr<ApplyAnswer> MariadbActs::Apply(const ApplyRequest& request) {
       session_.connection.Rollback();
       return RefuseSupersededFile(request.source);
     }
+    const std::map<std::string, KnownJob> known = ReadKnownJobs(rows[2]);
+    if (absl::Status others = RefuseJobsOfOthers(request.source, JobsOfOthers(request, known));
+        !others.ok()) {
+      session_.connection.Rollback();
+      return others;
+    }
     ApplyAnswer answer;
     Applied applied(request, ClockOf(rows[3]).now);
-    for (const ApplyStep& step : StepsOf(request, ReadKnownJobs(rows[2]), answer))
-      applied.Add(step);
+    for (const ApplyStep& step : StepsOf(request, known, answer)) applied.Add(step);
     applied.RememberSource();
     RETURN_IF_ERROR(CommitAt(session_, "apply.before_commit", applied.writes).status());
     MATINS_FAULT_POINT("apply.after_commit");  // crash here: applied; again it changes nothing

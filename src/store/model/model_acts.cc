@@ -2,8 +2,10 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "job/json.h"
 #include "job/words.h"
+#include "store/act_rules.h"
 #include "store/model/state.h"
 #include "store/rules.h"
 
@@ -26,6 +28,12 @@ class ModelActs final : public ActStore {
         s_.current[request.source] != request.digest) {
       return absl::FailedPreconditionError("this content was superseded by a newer one");
     }
+    std::map<std::string, KnownJob> known;
+    for (const auto& [name, job] : s_.jobs) {
+      known[name].source = job.row.source;
+      known[name].deleted = job.deleted || job.row.version == 0;
+    }
+    RETURN_IF_ERROR(RefuseJobsOfOthers(request.source, JobsOfOthers(request, known)));
     ApplyAnswer answer;
     std::set<std::string> named;
     for (const Definition& definition : request.jobs) {

@@ -179,9 +179,15 @@ absl::StatusOr<ApplyAnswer> PostgresActs::Apply(const ApplyRequest& request) {
       connection.Rollback();
       return RefuseSupersededFile(request.source);
     }
+    const std::map<std::string, KnownJob> known = ReadKnownJobs(rows[2]);
+    if (absl::Status others = RefuseJobsOfOthers(request.source, JobsOfOthers(request, known));
+        !others.ok()) {
+      connection.Rollback();
+      return others;
+    }
     ApplyAnswer answer;
     Applied applied(session_, request);
-    for (const ApplyStep& step : StepsOf(request, ReadKnownJobs(rows[2]), answer)) {
+    for (const ApplyStep& step : StepsOf(request, known, answer)) {
       applied.Add(step);
     }
     if (!request.digest.empty()) {

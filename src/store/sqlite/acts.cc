@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "job/words.h"
+#include "store/act_rules.h"
 #include "store/rules.h"
 #include "store/sqlite/sqlite_acts.h"
 #include "store/sqlite/sqlite_store.h"
@@ -11,25 +12,13 @@
 namespace matins::sqlite {
 namespace {
 
-absl::Status NoJob(absl::string_view job) {
-  return absl::NotFoundError(
-      absl::StrCat("there is no job ", job, "; `matins job list` shows those that are"));
-}
-
-absl::Status NoRow(const PeriodKey& key) {
-  return absl::NotFoundError(absl::StrCat("job ", key.job, " has no period ", key.period,
-                                          "; `matins watermark ", key.job, "` shows them"));
-}
-
 bool JobExists(Connection& db, absl::string_view job) {
   return db.Sql("SELECT 1 FROM job WHERE name = ? AND NOT deleted", job).Next();
 }
 
-std::optional<std::string> RunningPeriod(Connection& db, absl::string_view job) {
+std::optional<std::string> RunsOn(Connection& db, absl::string_view job) {
   Statement row = db.Sql(
-      "SELECT period || ' on ' || node FROM job_watermark WHERE job_name = ? AND status = "
-      "'RUNNING' LIMIT 1",
-      job);
+      "SELECT node FROM job_watermark WHERE job_name = ? AND status = 'RUNNING' LIMIT 1", job);
   if (!row.Next()) return std::nullopt;
   return row.Text(0);
 }
@@ -118,9 +107,8 @@ absl::Status DeleteJob(Connection& db, absl::Time now, absl::string_view job, bo
                        const Act& act) {
   if (!JobExists(db, job)) return NoJob(job);
   if (!force) {
-    if (const std::optional<std::string> running = RunningPeriod(db, job)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("job ", job, " is running ", *running, "; cancel it first, or say --force"));
+    if (const std::optional<std::string> node = RunsOn(db, job)) {
+      return RefuseDeleteRunning(job, *node);
     }
   }
   Withdraw(db, now, job);
@@ -148,10 +136,7 @@ absl::Status SqliteActs::Suspend(absl::string_view job, const Act& act) {
         "NOT deleted",
         job);
     if (!row.Next()) return db_->ok() ? NoJob(job) : db_->status();
-    if (row.Bool(0)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("job ", job, " is suspended already, by ", row.Text(1), ": ", row.Text(2)));
-    }
+    if (row.Bool(0)) return RefuseSuspended(job, row.Text(1), row.Text(2));
   }
   SuspendJob(*db_, transaction.now(), job, act);
   return transaction.Commit();
@@ -164,17 +149,14 @@ absl::Status SqliteActs::Resume(absl::string_view job, const std::optional<PlanW
     Statement row =
         db_->Sql("SELECT suspended_at IS NOT NULL FROM job WHERE name = ? AND NOT deleted", job);
     if (!row.Next()) return db_->ok() ? NoJob(job) : db_->status();
-    if (!row.Bool(0)) {
-      return absl::FailedPreconditionError(absl::StrCat("job ", job, " is not suspended"));
-    }
+    if (!row.Bool(0)) return RefuseNotSuspended(job);
   }
   if (skip) {
     HoldAtOnce none;
     std::vector<HeldRow> held;
     if (!WritePlan(*db_, transaction.now(), *skip, &none, &held)) {
       RETURN_IF_ERROR(db_->status());
-      return absl::AbortedError(
-          absl::StrCat("job ", job, " changed since it was looked at; try again"));
+      return RefuseChangedMeanwhile(job);
     }
   }
   ResumeJob(*db_, transaction.now(), job, !skip, act);
@@ -188,12 +170,10 @@ absl::Status SqliteActs::Rename(absl::string_view from, absl::string_view to, co
                "job_name = ?1",
                to)
           .Next()) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("there is, or was, a job ", to, "; choose a name that was never used"));
+    return RefuseTakenName(to);
   }
-  if (const std::optional<std::string> running = RunningPeriod(*db_, from)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("job ", from, " is running ", *running, "; wait until it has ended"));
+  if (const std::optional<std::string> node = RunsOn(*db_, from)) {
+    return RefuseRenameRunning(from, *node);
   }
   TakeBackHeld(*db_, from);
   db_->Sql(
@@ -245,20 +225,9 @@ absl::Status SqliteActs::Reopen(const PeriodKey& key, absl::string_view params, 
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "reopen"));
   const absl::Time now = transaction.now();
   const std::optional<Row> row = FindRow(*db_, key);
-  if (!row) return db_->ok() ? NoRow(key) : db_->status();
+  if (!row) return db_->ok() ? NoRowToReopen(key) : db_->status();
   if (!JobExists(*db_, key.job)) return NoJob(key.job);
-  if (row->status == PeriodStatus::kRunning) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(key.job, " ", key.period, " is running on ", row->node, " as run ", row->fence,
-                     "; wait for it, or `matins cancel ", row->fence, "`"));
-  }
-  const bool final = row->status == PeriodStatus::kDone || row->status == PeriodStatus::kSkipped ||
-                     (row->status == PeriodStatus::kFailed && row->held);
-  if (!final) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(key.job, " ", key.period, " is ", Word(row->status),
-                     " and runs without being opened again; `matins run ", key.job, "`"));
-  }
+  RETURN_IF_ERROR(MayReopen(key, Word(row->status), row->held, row->node, row->fence));
   db_->Sql(
          "UPDATE job_watermark SET status = 'PLANNED', held = 0, generation = generation + 1, "
          "ver = 1, op = 'plan', op_at = ?1, finished_at = NULL, start_by = NULL, look_at = "
@@ -287,14 +256,18 @@ absl::Status SqliteActs::Reopen(const PeriodKey& key, absl::string_view params, 
 absl::Status SqliteActs::Skip(absl::Span<const PeriodKey> keys, const Act& act) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "skip"));
   const absl::Time now = transaction.now();
+  std::vector<std::optional<Row>> rows;
+  size_t missing = 0;
   for (const PeriodKey& key : keys) {
-    const std::optional<Row> row = FindRow(*db_, key);
-    if (!row) return db_->ok() ? NoRow(key) : db_->status();
-    if (row->status != PeriodStatus::kPlanned && row->status != PeriodStatus::kFailed) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(key.job, " ", key.period, " is ", Word(row->status),
-                       "; only a period that is PLANNED or FAILED can be skipped"));
-    }
+    rows.push_back(FindRow(*db_, key));
+    if (!rows.back()) ++missing;
+  }
+  RETURN_IF_ERROR(db_->status());
+  if (missing > 0) return NoRowsToSkip(missing, keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const PeriodKey& key = keys[i];
+    const Row& row = *rows[i];
+    RETURN_IF_ERROR(MaySkip(key, Word(row.status), row.node));
     db_->Sql(
            "UPDATE job_watermark SET status = 'SKIPPED', held = 0, reason = ?1, by_whom = ?2, "
            "finished_at = ?3, ver = ver + 1, op = 'skip', op_at = ?4, held_by = '', held_until = "
@@ -303,12 +276,12 @@ absl::Status SqliteActs::Skip(absl::Span<const PeriodKey> keys, const Act& act) 
            key.period)
         .Run();
     BumpRevision(*db_, key.job);
-    Wake(*db_, *row, row->lock_key, false);
+    Wake(*db_, row, row.lock_key, false);
     WriteEvent(*db_, now,
                {.kind = "skip",
                 .job = key.job,
                 .period = key.period,
-                .generation = row->generation,
+                .generation = row.generation,
                 .who = act.who,
                 .why = act.why});
   }
@@ -331,8 +304,7 @@ absl::Status SqliteActs::Cancel(int64_t fence, const Act& act) {
   }
   if (key.job.empty()) {
     RETURN_IF_ERROR(db_->status());
-    return absl::NotFoundError(
-        absl::StrCat("no run ", fence, " is alive; `matins runs` shows those that are"));
+    return NoRunAlive(fence);
   }
   WriteEvent(*db_, transaction.now(),
              {.kind = "cancel",

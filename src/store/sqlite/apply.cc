@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -6,29 +7,25 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "job/words.h"
+#include "store/act_rules.h"
 #include "store/rules.h"
 #include "store/sqlite/sqlite_acts.h"
 
 namespace matins::sqlite {
 namespace {
 
-constexpr char kByFile[] = "file";  // suspended by `suspend: true`
-
-struct Known {
-  std::string definition;
-  int version = 0;
-  bool deleted = false;
-  bool suspended = false;
-  std::string suspended_by;
-};
-
-std::optional<Known> FindJob(Connection& db, const std::string& name) {
+std::optional<KnownJob> FindJob(Connection& db, const std::string& name) {
   Statement row = db.Sql(
-      "SELECT definition, version, deleted, suspended_at IS NOT NULL, suspended_by FROM job WHERE "
-      "name = ?",
+      "SELECT version, definition, source, deleted, suspended_at IS NOT NULL, suspended_by FROM "
+      "job WHERE name = ?",
       name);
   if (!row.Next()) return std::nullopt;
-  return Known{row.Text(0), static_cast<int>(row.Int(1)), row.Bool(2), row.Bool(3), row.Text(4)};
+  return KnownJob{static_cast<int>(row.Int(0)),
+                  row.Text(1),
+                  row.Text(2),
+                  row.Bool(3),
+                  row.Bool(4),
+                  row.Text(5)};
 }
 
 absl::Status RefuseSuperseded(Connection& db, const ApplyRequest& request) {
@@ -36,9 +33,7 @@ absl::Status RefuseSuperseded(Connection& db, const ApplyRequest& request) {
   Statement row = db.Sql("SELECT 1 FROM job_source WHERE source = ? AND digest = ? AND NOT current",
                          request.source, request.digest);
   if (!row.Next()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      request.source,
-      ": this content was superseded by a newer one; apply the newer file, or say --force"));
+  return RefuseSupersededFile(request.source);
 }
 
 void RememberSource(Connection& db, absl::Time now, const ApplyRequest& request) {
@@ -126,8 +121,8 @@ void ChangeJob(Connection& db, absl::Time now, const Definition& definition, int
   WriteVersion(db, definition, number, now, request);
 }
 
-void FollowSuspend(Connection& db, absl::Time now, const Job& job, const std::optional<Known>& was,
-                   const ApplyRequest& request) {
+void FollowSuspend(Connection& db, absl::Time now, const Job& job,
+                   const std::optional<KnownJob>& was, const ApplyRequest& request) {
   const bool suspended = was && !was->deleted && was->suspended;
   if (job.suspend && !suspended) {
     SuspendJob(db, now, job.name, {kByFile, absl::StrCat("suspend: true in ", request.source)});
@@ -138,10 +133,19 @@ void FollowSuspend(Connection& db, absl::Time now, const Job& job, const std::op
   }
 }
 
+std::map<std::string, std::string> OthersJobs(Connection& db, const ApplyRequest& request) {
+  std::map<std::string, KnownJob> known;
+  if (request.take_over) return {};
+  for (const Definition& d : request.jobs) {
+    if (std::optional<KnownJob> job = FindJob(db, d.job.name)) known[d.job.name] = *std::move(job);
+  }
+  return JobsOfOthers(request, known);
+}
+
 void ApplyOne(Connection& db, absl::Time now, const Definition& definition,
               const ApplyRequest& request, ApplyAnswer* answer) {
   const std::string& name = definition.job.name;
-  const std::optional<Known> known = FindJob(db, name);
+  const std::optional<KnownJob> known = FindJob(db, name);
   const bool added = !known || known->deleted;
   const int number = known ? known->version + 1 : 1;
   if (added) {
@@ -173,6 +177,7 @@ absl::StatusOr<ApplyAnswer> SqliteActs::Apply(const ApplyRequest& request) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "apply"));
   const absl::Time now = transaction.now();
   RETURN_IF_ERROR(RefuseSuperseded(*db_, request));
+  RETURN_IF_ERROR(RefuseJobsOfOthers(request.source, OthersJobs(*db_, request)));
   ApplyAnswer answer;
   std::set<std::string> named;
   for (const Definition& definition : request.jobs) {
