@@ -104,8 +104,11 @@ void Stage::Plan() {
   parts.open_store = [this](LaneKind) { return database_->Open(); };
   auto lanes = Lanes::Open(std::move(parts));
   DieUnlessOk(lanes.status(), "planning");
-  while ((*lanes)->Step(LaneKind::kPlan) <= SystemClock().BootNow()) {
-  }
+  absl::Duration next;
+  do {
+    // Read before the comparison: a compiler may read the clock first, and end with the first step.
+    next = (*lanes)->Step(LaneKind::kPlan);
+  } while (next <= SystemClock().BootNow());
   if ((*lanes)->node().counters.store_errors > 0) Die("planning failed");
 }
 

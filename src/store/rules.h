@@ -14,7 +14,7 @@
 namespace matins {
 
 // The version of the schema that this program reads and writes.
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 
 // How long a held row waits for its node after not_before.
 inline constexpr absl::Duration kHoldFor = absl::Seconds(2);

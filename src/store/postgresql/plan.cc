@@ -50,12 +50,16 @@ constexpr char kSpans[] = R"(
     and (j.cursor is null or s.to_at > least(j.cursor, j.gap_from))
   order by s.job, s.from_at)";
 
-// Two queries, not one with OR: each has its index.
+// Queries of their own, not one with OR: each has its index.
 std::string OpenRows() {
   return absl::StrCat(
       "select * from (select ", kPeriodColumns,
       " from @.job_watermark r where r.job_name in (select json_array_elements_text($1::json)) and "
-      "r.status in ('PLANNED', 'RUNNING', 'FAILED') and not (r.status = 'FAILED' and r.held) "
+      "r.status in ('PLANNED', 'FAILED') and not (r.status = 'FAILED' and r.held) "
+      "union all select ",
+      kPeriodColumns,
+      " from @.job_watermark r where r.job_name in (select json_array_elements_text($1::json)) and "
+      "r.status = 'RUNNING' "
       "union all select ",
       kPeriodColumns,
       " from @.job j join @.job_watermark r on r.job_name = j.name and (r.due_at >= j.gap_from or "

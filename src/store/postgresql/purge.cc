@@ -14,7 +14,9 @@ constexpr char kMoveFloors[] = R"(
   f as materialized (
     select j.name, least(j.cursor, c.now - j.keep_for,
       (select min(o.due_at) - interval '1 microsecond' from @.job_watermark o
-       where o.job_name = j.name and o.status in ('PLANNED', 'RUNNING', 'FAILED')),
+       where o.job_name = j.name and o.status in ('PLANNED', 'FAILED')),
+      (select min(o.due_at) - interval '1 microsecond' from @.job_watermark o
+       where o.job_name = j.name and o.status = 'RUNNING'),
       j.gap_from - interval '1 microsecond') as floor
     from @.job j cross join c where j.cursor is not null and j.keep_for is not null
       and not j.deleted),
@@ -23,7 +25,9 @@ constexpr char kMoveFloors[] = R"(
     for no key update of j skip locked)
   update @.job j set floor = l.floor from l where j.name = l.name
     and not exists (select from @.job_watermark o where o.job_name = j.name and o.due_at <= l.floor
-      and o.status in ('PLANNED', 'RUNNING', 'FAILED'))
+      and o.status in ('PLANNED', 'FAILED'))
+    and not exists (select from @.job_watermark o where o.job_name = j.name and o.due_at <= l.floor
+      and o.status = 'RUNNING')
     and (j.gap_from is null or j.gap_from > l.floor)
     and exists (select from @.job_watermark o where o.job_name = j.name
       and o.due_at <= l.floor))";

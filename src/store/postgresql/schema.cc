@@ -36,8 +36,8 @@ absl::StatusOr<int> Step(Session& session) {
     return version;
   }
   std::vector<Statement> step;
-  if (rows[2].Bool(0, 0)) step = Statements(session, TakeOverWatermark());
-  for (Statement& s : Statements(session, CreateSchema())) step.push_back(std::move(s));
+  if (version == 0 && rows[2].Bool(0, 0)) step = Statements(session, TakeOverWatermark());
+  for (Statement& s : Statements(session, *SchemaSteps()[version])) step.push_back(std::move(s));
   step.push_back(
       session.Of("insert into @.matins_meta(key, value) values ('schema', $1) "
                  "on conflict (key) do update set value = excluded.value",
@@ -159,6 +159,7 @@ absl::StatusOr<SchemaCheck> CheckSchema(Session& session) {
           {session.Of(R"(select i.name from (values ('job_watermark_pkey'),
              ('job_watermark_due'), ('job_watermark_running'), ('job_watermark_lock'),
              ('job_watermark_open'), ('job_watermark_day'), ('job_watermark_waiting'),
+             ('job_next_look'),
              ('job_run_pkey'), ('job_run_period'), ('job_event_reopened')) as i(name)
            where not exists (select from pg_class c join pg_index x on x.indexrelid = c.oid
              where c.relname = i.name and x.indisvalid

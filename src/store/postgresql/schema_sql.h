@@ -7,10 +7,10 @@
 
 namespace matins::postgresql {
 
-// Statements of step 1 for a schema without a job_watermark table, or with one of the four
-// well-known columns. "@." stands for the schema.
-const std::vector<std::string>& TakeOverWatermark();  // before the others, where it exists
-const std::vector<std::string>& CreateSchema();
+// "@." stands for the schema. Step 1 is for a schema without a job_watermark table, or with one of
+// the four well-known columns.
+const std::vector<std::string>& TakeOverWatermark();  // before step 1, where that table exists
+const std::vector<const std::vector<std::string>*>& SchemaSteps();
 
 // What `journal: full` adds, and takes away again.
 extern const char kEnableJournal[];

@@ -129,12 +129,19 @@ std::string OlderPeriods(absl::string_view keys) {
   return absl::StrCat("select x.job, x.period, o.period from (", keys, ") x", R"(
     join @.job j on j.name = x.job and j.strict)",
                       kKeysRow, R"(
-    cross join lateral (select coalesce((select o.period from @.job_watermark o
-      where o.job_name = x.job and o.due_at < r.due_at
-        and o.status in ('PLANNED', 'RUNNING', 'FAILED') order by o.due_at limit 1),
-      (select o.period from @.job_watermark o
-      where o.job_name = x.job and o.due_at is null and o.biz_date < r.biz_date
-        and o.status in ('PLANNED', 'RUNNING', 'FAILED') limit 1)) as period) o
+    cross join lateral (select coalesce((select o.period from (
+        (select o.period, o.due_at from @.job_watermark o where o.job_name = x.job
+          and o.due_at < r.due_at and o.status in ('PLANNED', 'FAILED') order by o.due_at limit 1)
+        union all
+        (select o.period, o.due_at from @.job_watermark o where o.job_name = x.job
+          and o.due_at < r.due_at and o.status = 'RUNNING' order by o.due_at limit 1)) o
+        order by o.due_at limit 1),
+      (select o.period from (
+        (select o.period from @.job_watermark o where o.job_name = x.job and o.due_at is null
+          and o.biz_date < r.biz_date and o.status in ('PLANNED', 'FAILED') limit 1)
+        union all
+        (select o.period from @.job_watermark o where o.job_name = x.job and o.due_at is null
+          and o.biz_date < r.biz_date and o.status = 'RUNNING' limit 1)) o limit 1)) as period) o
   where o.period is not null)");
 }
 

@@ -6,6 +6,7 @@
 #include "job/words.h"
 #include "store/act_rules.h"
 #include "store/rules.h"
+#include "store/sqlite/schema_sql.h"
 #include "store/sqlite/sqlite_acts.h"
 #include "store/sqlite/sqlite_store.h"
 
@@ -352,6 +353,7 @@ absl::StatusOr<int64_t> SqliteActs::BumpEpoch(const Act& act) {
 absl::Status SqliteActs::SetJournal(bool full) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "set_journal"));
   db_->Sql("UPDATE matins_meta SET value = ? WHERE key = 'journal'", full ? "full" : "runs").Run();
+  RETURN_IF_ERROR(db_->Script(full ? kEnableJournal : kDisableJournal));
   return transaction.Commit();
 }
 

@@ -31,15 +31,18 @@ void ReadVersions(Connection& db, absl::Time after, JobState* state) {
 void ReadRows(Connection& db, JobState* state) {
   static const std::string kOpen =
       absl::StrCat("SELECT ", kRowColumns,
-                   " FROM job_watermark WHERE job_name = ? AND status IN ('PLANNED', 'RUNNING', "
-                   "'FAILED') AND NOT held");
+                   " FROM job_watermark WHERE job_name = ? AND status IN ('PLANNED', 'FAILED') AND "
+                   "NOT held");
+  static const std::string kRunning =
+      absl::StrCat("SELECT ", kRowColumns,
+                   " FROM job_watermark WHERE job_name = ? AND status = 'RUNNING' AND NOT held");
   static const std::string kSettledSinceGap = absl::StrCat(
       "SELECT ", kRowColumns,
       " FROM job_watermark WHERE job_name = ?1 AND status IN ('DONE', 'SKIPPED') AND due_at >= ?2");
   static const std::string kHeldSinceGap = absl::StrCat(
       "SELECT ", kRowColumns,
-      " FROM job_watermark WHERE job_name = ?1 AND status IN ('PLANNED', 'RUNNING', 'FAILED') AND "
-      "held AND due_at >= ?2");
+      " FROM job_watermark WHERE job_name = ?1 AND status IN ('PLANNED', 'FAILED') AND held AND "
+      "due_at >= ?2");
   // Rows of other programs have no due instant; their day stands for it.
   static const std::string kForeignSinceGap = absl::StrCat(
       "SELECT ", kRowColumns,
@@ -49,6 +52,7 @@ void ReadRows(Connection& db, JobState* state) {
     while (rows.Next()) state->rows.push_back(ReadRow(rows));
   };
   read(db.Sql(kOpen, state->job));
+  read(db.Sql(kRunning, state->job));
   if (state->gap_from) {
     read(db.Sql(kSettledSinceGap, state->job, *state->gap_from));
     read(db.Sql(kHeldSinceGap, state->job, *state->gap_from));

@@ -18,8 +18,10 @@ void MoveFloors(Connection& db, absl::Time now) {
   db.Sql(
         "UPDATE job SET floor = new_floor FROM (SELECT name AS of_job, min(?1 - keep_for, cursor, "
         "coalesce(gap_from - 1, 9223372036854775807), coalesce((SELECT min(due_at) - 1 FROM "
-        "job_watermark WHERE job_name = job.name AND status IN ('PLANNED', 'RUNNING', 'FAILED')), "
-        "9223372036854775807)) AS new_floor FROM job WHERE NOT deleted AND keep_for IS NOT NULL "
+        "job_watermark WHERE job_name = job.name AND status IN ('PLANNED', 'FAILED')), "
+        "9223372036854775807), coalesce((SELECT min(due_at) - 1 FROM job_watermark WHERE "
+        "job_name = job.name AND status = 'RUNNING'), 9223372036854775807)) AS new_floor FROM job "
+        "WHERE NOT deleted AND keep_for IS NOT NULL "
         "AND cursor IS NOT NULL) WHERE name = of_job AND new_floor > coalesce(floor, "
         "-9223372036854775807) AND EXISTS (SELECT 1 FROM job_watermark WHERE job_name = of_job "
         "AND status IN ('DONE', 'SKIPPED') AND due_at <= new_floor)",

@@ -256,11 +256,11 @@ absl::StatusOr<StoreStatus> SqliteActs::ReadStatus() {
   status.planned = Count(*db_, "SELECT count(*) FROM job_watermark WHERE status = 'PLANNED'");
   status.running = Count(*db_, "SELECT count(*) FROM job_watermark WHERE status = 'RUNNING'");
   status.failed = Count(*db_,
-                        "SELECT count(*) FROM job_watermark WHERE status IN ('PLANNED', "
-                        "'RUNNING', 'FAILED') AND status = 'FAILED' AND NOT held");
+                        "SELECT count(*) FROM job_watermark WHERE status IN ('PLANNED', 'FAILED') "
+                        "AND status = 'FAILED' AND NOT held");
   status.held = Count(*db_,
-                      "SELECT count(*) FROM job_watermark WHERE status IN ('PLANNED', 'RUNNING', "
-                      "'FAILED') AND status = 'FAILED' AND held");
+                      "SELECT count(*) FROM job_watermark WHERE status IN ('PLANNED', 'FAILED') "
+                      "AND status = 'FAILED' AND held");
   if (status.frozen && status.frozen_why.empty()) {
     status.frozen_why = "the store's clock is behind its high-water mark";
   }

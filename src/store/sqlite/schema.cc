@@ -83,8 +83,18 @@ absl::Status FirstStep(Connection& db) {
   return db.Script(kTriggers);
 }
 
+bool HasJournal(Connection& db) {
+  Statement journal = db.Sql("SELECT 1 FROM matins_meta WHERE key = 'journal' AND value = 'full'");
+  return journal.Next();
+}
+
+absl::Status SecondStep(Connection& db) {
+  RETURN_IF_ERROR(db.Script(kFewerIndexes));
+  return HasJournal(db) ? db.Script(kEnableJournal) : db.status();
+}
+
 using Step = absl::Status (*)(Connection&);
-constexpr Step kSteps[] = {&FirstStep};
+constexpr Step kSteps[] = {&FirstStep, &SecondStep};
 static_assert(std::size(kSteps) == kSchemaVersion);
 
 absl::Status RefuseNewer(const Connection& db, int version) {
@@ -176,6 +186,7 @@ absl::StatusOr<std::vector<std::string>> SchemaProblems(Connection& db) {
   // What it must be is what this program makes in a database of its own.
   ASSIGN_OR_RETURN(std::unique_ptr<Connection> fresh, Connection::OpenMemory());
   RETURN_IF_ERROR(MigrateSchema(*fresh));
+  if (HasJournal(db)) RETURN_IF_ERROR(fresh->Script(kEnableJournal));
   for (const auto& [name, sql] : ObjectsOf(*fresh)) {
     const auto it = found.find(name);
     const std::string kind = sql.substr(0, sql.find(' '));

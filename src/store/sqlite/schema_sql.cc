@@ -215,4 +215,42 @@ BEGIN
 END;
 )sql";
 
+// A claim leaves the index of what is open: what runs has one of its own, by which dead runs are
+// found as well. Jobs that are to be looked at together are found in the order in which they are
+// taken, without a sort. The journal's triggers are there while there is a journal.
+const char kFewerIndexes[] = R"sql(
+DROP INDEX job_watermark_stale;
+DROP INDEX job_watermark_open;
+CREATE INDEX job_watermark_open ON job_watermark (job_name, due_at)
+  WHERE status IN ('PLANNED', 'FAILED');
+DROP INDEX job_look;
+CREATE INDEX job_look ON job (next_look, name) WHERE NOT deleted;
+DROP TRIGGER job_watermark_journal_insert;
+DROP TRIGGER job_watermark_journal_update;
+)sql";
+
+const char kEnableJournal[] = R"sql(
+CREATE TRIGGER IF NOT EXISTS job_watermark_journal_insert AFTER INSERT ON job_watermark
+WHEN new.period <> ''
+BEGIN
+  INSERT INTO job_journal VALUES (new.job_name, new.period, CASE WHEN new.due_at IS NULL THEN
+    max(new.generation, coalesce((SELECT max(generation) FROM job_event WHERE kind = 'reopened' AND
+      job = new.job_name AND period = new.period), 1)) ELSE new.generation END, new.ver, new.op,
+    new.op_at, new.fence, new.nonce, new.lease_until, new.checkpoint, new.status, new.reason,
+    new.by_whom, new.held, new.backfill, new.manual);
+END;
+CREATE TRIGGER IF NOT EXISTS job_watermark_journal_update AFTER UPDATE OF ver ON job_watermark
+WHEN new.op <> 'withdrawn'
+BEGIN
+  INSERT INTO job_journal VALUES (new.job_name, new.period, new.generation, new.ver, new.op,
+    new.op_at, new.fence, new.nonce, new.lease_until, new.checkpoint, new.status, new.reason,
+    new.by_whom, new.held, new.backfill, new.manual);
+END;
+)sql";
+
+const char kDisableJournal[] = R"sql(
+DROP TRIGGER IF EXISTS job_watermark_journal_insert;
+DROP TRIGGER IF EXISTS job_watermark_journal_update;
+)sql";
+
 }  // namespace matins::sqlite

@@ -8,6 +8,12 @@ extern const char kWatermarkTable[];
 extern const char kOtherTables[];
 extern const char kIndexes[];
 extern const char kTriggers[];
+// Step 2.
+extern const char kFewerIndexes[];
+
+// What `journal: full` adds, and takes away again; either may be run again.
+extern const char kEnableJournal[];
+extern const char kDisableJournal[];
 
 }  // namespace matins::sqlite
 

@@ -20,14 +20,18 @@
 #include "gtest/gtest.h"
 #include "store/sqlite/connection.h"
 #include "store/sqlite/folder_test_support.h"
+#include "store/sqlite/schema.h"
+#include "store/sqlite/schema_sql.h"
 #include "store/sqlite/sqlite_database.h"
 
 namespace matins::sqlite {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class SqliteFile : public FolderTest {
  protected:
@@ -184,6 +188,45 @@ TEST_F(SqliteFile, TakesOverTheFourColumnTableWithItsRows) {
   ASSERT_EQ(more->size(), 4u);
   EXPECT_EQ((*more)[2].key.period, "2026-01-03");
   EXPECT_EQ((*more)[2].status, PeriodStatus::kDone);
+}
+
+TEST_F(SqliteFile, AStoreOfTheFirstSchemaIsTakenToThisOne) {
+  {
+    auto db = Connection::Open({Path(), absl::Seconds(1), {}, true}, std::make_shared<Hub>());
+    ASSERT_TRUE(db.ok());
+    for (const char* part : {kWatermarkTable, kOtherTables, kIndexes, kTriggers}) {
+      ASSERT_TRUE((*db)->Script(part).ok());
+    }
+  }
+  Plain("INSERT INTO matins_meta VALUES ('schema', 1)");
+  Plain("UPDATE matins_meta SET value = 'full' WHERE key = 'journal'");
+  auto database = Migrated();
+  auto check = database->Check();
+  ASSERT_TRUE(check.ok()) << check.status();
+  EXPECT_EQ(check->version, check->wanted);
+  EXPECT_THAT(check->problems, IsEmpty());
+  // Its journal goes on, and ends when it is told to.
+  const auto rows = [&] {
+    auto db = Connection::Open({Path(), absl::Seconds(1), {}, false}, std::make_shared<Hub>());
+    Statement count = (*db)->Sql("SELECT count(*) FROM job_journal");
+    return count.Next() ? count.Int(0) : -1;
+  };
+  Plain(
+      "INSERT INTO job_watermark (job_name, biz_date, status) VALUES ('x', '2026-01-01', 'DONE')");
+  EXPECT_EQ(rows(), 0);  // as another program writes it: its insert has no period yet
+  Plain("UPDATE job_watermark SET ver = 2");
+  EXPECT_EQ(rows(), 1);
+  ASSERT_TRUE((*database->OpenActs())->SetJournal(false).ok());
+  Plain("UPDATE job_watermark SET ver = 3");
+  EXPECT_EQ(rows(), 1);
+}
+
+TEST_F(SqliteFile, CheckFindsAJournalWithoutItsTriggers) {
+  auto database = Migrated();
+  ASSERT_TRUE((*database->OpenActs())->SetJournal(true).ok());
+  EXPECT_THAT(database->Check()->problems, IsEmpty());
+  Plain("DROP TRIGGER job_watermark_journal_update");
+  EXPECT_THAT(database->Check()->problems, Contains(HasSubstr("job_watermark_journal_update")));
 }
 
 TEST_F(SqliteFile, RefusesATableThatIsNoWatermark) {
@@ -436,9 +479,9 @@ TEST_F(SqliteFile, DueAndStaleAreFoundByTheirIndexes) {
                    "<= 5) ORDER BY w.priority DESC, w.due_at"),
               HasSubstr("job_watermark_due (look_at<?)"));
   EXPECT_THAT(plan("SELECT 1 FROM job_watermark WHERE status = 'RUNNING' AND lease_until <= 5"),
-              HasSubstr("job_watermark_stale (lease_until<?)"));
+              HasSubstr("USING INDEX job_watermark_running"));
   EXPECT_THAT(plan("SELECT period FROM job_watermark WHERE job_name = 'a' AND due_at < 5 AND "
-                   "status IN ('PLANNED', 'RUNNING', 'FAILED') ORDER BY due_at LIMIT 1"),
+                   "status IN ('PLANNED', 'FAILED') ORDER BY due_at LIMIT 1"),
               HasSubstr("job_watermark_open (job_name=? AND due_at<?)"));
   EXPECT_THAT(plan("SELECT rowid FROM job_watermark WHERE job_name = 'a' AND status = 'PLANNED' "
                    "AND look_at > not_before ORDER BY due_at LIMIT 1"),
@@ -447,8 +490,14 @@ TEST_F(SqliteFile, DueAndStaleAreFoundByTheirIndexes) {
                    "AND backfill >= 0"),
               HasSubstr("job_watermark_running (job_name=?)"));
   EXPECT_THAT(plan("SELECT * FROM job_watermark WHERE job_name = 'a' AND status IN ('PLANNED', "
-                   "'RUNNING', 'FAILED') AND NOT held"),
+                   "'FAILED') AND NOT held"),
               HasSubstr("job_watermark_open (job_name=?)"));
+  EXPECT_THAT(plan("SELECT * FROM job_watermark WHERE job_name = 'a' AND status = 'RUNNING' AND "
+                   "NOT held"),
+              HasSubstr("job_watermark_running (job_name=?)"));
+  EXPECT_THAT(plan("SELECT name FROM job WHERE next_look <= 5 AND NOT deleted ORDER BY next_look, "
+                   "name LIMIT 500"),
+              AllOf(HasSubstr("job_look (next_look<?)"), Not(HasSubstr("ORDER BY"))));
   EXPECT_THAT(plan("SELECT count(*) FROM job_watermark WHERE job_name = 'a' AND biz_date = 'x'"),
               HasSubstr("job_watermark_day (biz_date=? AND job_name=?)"));
 }

@@ -63,13 +63,18 @@ class Gate {
       }
       if (job.cursor < row.due) return {StartResult::kGap, "older periods are not planned yet"};
       Statement older = db_.Sql(
-          "SELECT period FROM job_watermark WHERE job_name = ?1 AND due_at < ?2 AND status IN "
-          "('PLANNED', 'RUNNING', 'FAILED') ORDER BY due_at LIMIT 1",
+          "SELECT period FROM (SELECT * FROM (SELECT period, due_at FROM job_watermark WHERE "
+          "job_name = ?1 AND due_at < ?2 AND status IN ('PLANNED', 'FAILED') ORDER BY due_at LIMIT "
+          "1) UNION ALL SELECT * FROM (SELECT period, due_at FROM job_watermark WHERE "
+          "job_name = ?1 AND due_at < ?2 AND status = 'RUNNING' ORDER BY due_at LIMIT 1)) "
+          "ORDER BY due_at LIMIT 1",
           row.key.job, row.due);
       if (older.Next()) return {StartResult::kBlocked, older.Text(0)};
       Statement foreign = db_.Sql(
           "SELECT period FROM job_watermark WHERE job_name = ?1 AND due_at IS NULL AND "
-          "biz_date < ?2 AND status IN ('PLANNED', 'RUNNING', 'FAILED') LIMIT 1",
+          "biz_date < ?2 AND status IN ('PLANNED', 'FAILED') UNION ALL SELECT period FROM "
+          "job_watermark WHERE job_name = ?1 AND due_at IS NULL AND biz_date < ?2 AND "
+          "status = 'RUNNING' LIMIT 1",
           row.key.job, FormatDay(row.biz_date));
       if (foreign.Next()) return {StartResult::kBlocked, foreign.Text(0)};
     }

@@ -1,10 +1,12 @@
 // A server that crashes, is away at the start, is a wrong one, or is configured to lose things.
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "store/postgresql/database.h"
+#include "store/postgresql/schema_sql.h"
 #include "tests/integration/stage.h"
 #include "tests/support/postgres_server.h"
 
@@ -99,6 +101,25 @@ TEST(Schema, IsTheSameAfterAnotherMigration) {
   ASSERT_OK_AND_ASSIGN(const SchemaCheck check, stage.database->Check());
   EXPECT_EQ(check.version, check.wanted);
   EXPECT_THAT(check.problems, ::testing::IsEmpty());
+}
+
+TEST(Schema, OneOfTheFirstVersionIsTakenToThisOne) {
+  const std::string url = TestPostgresUrl();
+  ASSERT_OK_AND_ASSIGN(const auto database, OpenPostgresDatabase(url, {}));
+  const std::string schema = absl::StrCat("\"", SchemaOf(url), "\".");
+  std::string first =
+      absl::StrCat("create table ", schema, "matins_meta(key text primary key, value text);");
+  for (const std::string& sql : *postgresql::SchemaSteps()[0]) {
+    absl::StrAppend(&first, absl::StrReplaceAll(sql, {{"@.", schema}}), ";");
+  }
+  absl::StrAppend(&first, "insert into ", schema, "matins_meta values ('schema', '1')");
+  ASSERT_OK(PostgresQuery(TestPostgresPort(), first).status());
+  EXPECT_EQ(database->Open().status().code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_OK(database->Migrate());
+  ASSERT_OK_AND_ASSIGN(const SchemaCheck check, database->Check());
+  EXPECT_EQ(check.version, check.wanted);
+  EXPECT_THAT(check.problems, ::testing::IsEmpty());
+  ASSERT_OK(database->Open().status());
 }
 
 TEST(Schema, ALostIndexIsFoundByTheCheck) {
