@@ -31,7 +31,7 @@ class Measure:
 
 PURE = ('next/every_5_minutes', 'next/nightly', 'next/first_mondays', 'next/leap_days', 'next/in_the_gap', 'next/office_hours',
         'parse/every_5_minutes', 'parse/nightly', 'parse/first_mondays', 'parse/leap_days', 'parse/in_the_gap',
-        'parse/office_hours', 'plan/one_fire', 'plan/a_day', 'job/parse_file', 'job/from_json')
+        'parse/office_hours', 'plan/one_fire', 'plan/a_day', 'expect/a_year', 'job/parse_file', 'job/from_json')
 PURE_GOALS = {'next/every_5_minutes': 60, 'next/leap_days': 300}  # ns
 
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "expect/expect.h"
 #include "job/json.h"
 #include "job/parse.h"
 #include "job/resolve.h"
@@ -107,6 +108,28 @@ void AddPlanning(std::vector<PureWork>* all, const JobFile& file) {
                   [pass] { pass(kBegin + absl::Hours(24)); }});
 }
 
+// The expected set of a nightly job's year, as an audit asks for it; a thousand jobs are a thousand
+// of it.
+void AddExpecting(std::vector<PureWork>* all) {
+  Job nightly;
+  nightly.name = "settle";
+  nightly.schedule = "0 1 * * *";
+  nightly.timezone = "America/New_York";
+  nightly.period = PeriodKind::kDay;
+  nightly.biz_date = {-1, BizShift::Unit::kDay};
+  nightly.misfire = Misfire::kEach;
+  const auto job = std::make_shared<ResolvedJob>(Value(ResolveJob(nightly)));
+  all->push_back({"expect/a_year", "a nightly job's year", 1, [job] {
+                    const DatedVersion version{1, kBegin, job.get()};
+                    sink = static_cast<int64_t>(ExpectPeriods({.versions = {&version, 1},
+                                                               .first_sight = kBegin,
+                                                               .from = absl::CivilDay(2026, 2, 1),
+                                                               .to = absl::CivilDay(2027, 1, 31),
+                                                               .until = kEnd})
+                                                    .periods.size());
+                  }});
+}
+
 void AddFiles(std::vector<PureWork>* all, const std::string& text, const JobFile& file) {
   all->push_back({"job/parse_file", "a file of 100 jobs, for each job", kJobs, [text] {
                     sink = static_cast<int64_t>(Value(ParseJobText("bench", text)).jobs.size());
@@ -129,6 +152,7 @@ std::vector<PureWork> AllPureWork() {
   const std::string text = JobsFile();
   const JobFile file = Value(ParseJobText("bench", text));
   AddPlanning(&all, file);
+  AddExpecting(&all);
   AddFiles(&all, text, file);
   return all;
 }

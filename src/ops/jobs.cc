@@ -9,10 +9,10 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "job/calendar_fires.h"
 #include "job/json.h"
 #include "job/names.h"
 #include "ops/node.h"
-#include "plan/calendar_fires.h"
 #include "plan/plan.h"
 
 namespace matins {
@@ -110,18 +110,6 @@ absl::Status RefusePastOneOffs(const JobFile& file, const std::map<std::string, 
 }
 
 }  // namespace
-
-absl::Time DoneByInstant(const ResolvedJob& job, absl::Time due) {
-  const DoneBy& done_by = job.job.done_by;
-  if (done_by.after_due) return due + *done_by.after_due;
-  if (!done_by.time_of_day) return due + job.job.start_deadline + job.job.timeout;
-  const absl::TimeZone& zone = job.schedule.zone();
-  const int64_t seconds = absl::ToInt64Seconds(*done_by.time_of_day);
-  for (absl::CivilDay day = absl::ToCivilDay(due, zone);; ++day) {
-    const absl::Time at = absl::FromCivil(absl::CivilSecond(day) + seconds, zone);
-    if (at > due) return at;
-  }
-}
 
 absl::StatusOr<std::vector<JobSummary>> ListJobs(Session& session, absl::string_view name) {
   std::vector<JobRow> rows;

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "job/deadline.h"
 #include "job/job.h"
 #include "job/parse.h"
 #include "ops/session.h"
@@ -31,10 +32,6 @@ struct JobSummary {
   std::string
       unreadable;  // why this program cannot read its definition; all but `row` is unset then
 };
-
-// The instant by which the period that was due at `due` should be DONE: the next such local time
-// after due, a length after it, or where the job names none, its start deadline and its time-out.
-absl::Time DoneByInstant(const ResolvedJob& job, absl::Time due);
 
 // `name` empty: every job, by name. Asks the store a fixed number of times, however many there are.
 absl::StatusOr<std::vector<JobSummary>> ListJobs(Session& session, absl::string_view name);

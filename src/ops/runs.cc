@@ -10,10 +10,10 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "base/variable.h"
+#include "job/calendar_fires.h"
 #include "job/utf8.h"
 #include "job/words.h"
 #include "nlohmann/json.hpp"
-#include "plan/calendar_fires.h"
 #include "plan/plan.h"
 
 namespace matins {

@@ -1,4 +1,4 @@
-#include "plan/calendar_fires.h"
+#include "job/calendar_fires.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

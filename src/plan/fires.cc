@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plan/calendar_fires.h"
+#include "job/calendar_fires.h"
 
 namespace matins {
 

@@ -17,6 +17,7 @@
 #include "base/time.h"
 #include "job/words.h"
 #include "plan/plan.h"
+#include "plan/slow_periods_test_support.h"
 #include "plan/world_test_support.h"
 
 namespace matins {
@@ -31,11 +32,6 @@ struct ModelPeriod {
   std::string fate;
   absl::Time failed_at;
   bool seen = false;  // was planned at some look
-};
-
-struct ModelVersion {
-  absl::Time from;
-  ResolvedJob job;
 };
 
 class Model {
@@ -71,28 +67,18 @@ class Model {
     return period.fate != "DONE" && period.fate.rfind("SKIPPED", 0) != 0;
   }
 
-  // Every fire up to `now`, one version after the other, from the very beginning each time.
+  // What was always expected and what is new, from the very beginning each time.
   void Expect(absl::Time now) {
     std::map<std::string, size_t> index;
     for (size_t i = 0; i < periods.size(); ++i) index[periods[i].key] = i;
-    for (size_t v = 0; v < versions_.size(); ++v) {
-      const ResolvedJob& job = versions_[v].job;
-      const absl::Time end =
-          v + 1 < versions_.size() ? versions_[v + 1].from : absl::InfiniteFuture();
-      const absl::Time begin = v == 0 ? first_sight_ : versions_[v].from;
-      for (auto fire = job.schedule.Next(begin - absl::Nanoseconds(1));
-           fire && fire->at < end && fire->at <= now; fire = job.schedule.Next(fire->at)) {
-        const auto period = PeriodOf(job.period_rule, *fire, std::nullopt);
-        ASSERT_TRUE(period.ok());
-        const auto found = index.find(period->key);
-        if (found == index.end()) {
-          index[period->key] = periods.size();
-          periods.push_back({period->key, fire->at, fire->at, job.job});
-        } else {
-          ModelPeriod& known = periods[found->second];
-          known.newest_fire = std::max(known.newest_fire, fire->at);
-        }
-        newest_fire_ = std::max(newest_fire_, fire->at);
+    for (const SlowPeriod& slow : SlowPeriods(versions_, first_sight_, now)) {
+      newest_fire_ = std::max(newest_fire_, slow.newest_fire);
+      const auto found = index.find(slow.key);
+      if (found == index.end()) {
+        periods.push_back({slow.key, slow.due, slow.newest_fire, versions_[slow.version].job.job});
+      } else {
+        ModelPeriod& known = periods[found->second];
+        known.newest_fire = std::max(known.newest_fire, slow.newest_fire);
       }
     }
     std::stable_sort(periods.begin(), periods.end(),
@@ -127,7 +113,7 @@ class Model {
 
   absl::Time first_sight_;
   absl::Time newest_fire_ = absl::InfinitePast();
-  std::vector<ModelVersion> versions_;
+  std::vector<SlowVersion> versions_;
 };
 
 class Trial {

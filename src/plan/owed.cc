@@ -18,24 +18,6 @@ constexpr absl::Duration kTick =
 // back.
 constexpr absl::Duration kClockSlack = absl::Seconds(2);
 
-// The furthest that a forward shift carries the data's day beyond the fire's.
-int ForwardDays(const BizShift& shift) {
-  if (shift.count <= 0) return 0;
-  switch (shift.unit) {
-    case BizShift::Unit::kHour:
-      return shift.count / 24 + 1;
-    case BizShift::Unit::kDay:
-      return shift.count;
-    case BizShift::Unit::kWeek:
-      return 7 * shift.count;
-    case BizShift::Unit::kMonth:
-      return 31 * shift.count;
-    case BizShift::Unit::kBusinessDay:
-      return 7 * shift.count + 31;
-  }
-  return 0;
-}
-
 // The largest cap of any version: as far as newer periods have to be counted.
 int64_t LargestCap(const Fires& fires) {
   int64_t cap = 1;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "plan/calendar_fires.h"
+#include "job/calendar_fires.h"
 
 namespace matins {
 

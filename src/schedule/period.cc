@@ -195,6 +195,23 @@ std::string BizShiftText(const BizShift& shift) {
   return "";
 }
 
+int ForwardDays(const BizShift& shift) {
+  if (shift.count <= 0) return 0;
+  switch (shift.unit) {
+    case BizShift::Unit::kHour:
+      return shift.count / 24 + 1;
+    case BizShift::Unit::kDay:
+      return shift.count;
+    case BizShift::Unit::kWeek:
+      return 7 * shift.count;
+    case BizShift::Unit::kMonth:
+      return 31 * shift.count;
+    case BizShift::Unit::kBusinessDay:
+      return 7 * shift.count + 31;
+  }
+  return 0;
+}
+
 absl::StatusOr<Period> PeriodOf(const PeriodRule& rule, const Fire& fire,
                                 std::optional<absl::Time> previous) {
   if (rule.kind == PeriodKind::kHour) return HourPeriodOf(rule, fire);

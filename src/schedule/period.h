@@ -27,6 +27,8 @@ struct BizShift {
 };
 absl::StatusOr<BizShift> ParseBizShift(absl::string_view text);
 std::string BizShiftText(const BizShift& shift);
+// The most days that a shift forward carries the data's day beyond the fire's; 0 for one back.
+int ForwardDays(const BizShift& shift);
 
 // Windows of one rule tile without hole or overlap.
 struct Period {

@@ -1,7 +1,7 @@
 // A day put in: a Saturday or Sunday on which people work. A schedule that fires alike from Monday
 // to Friday means "on working days", so it fires on such a day too, at the same times of day.
-#ifndef MATINS_PLAN_PUT_IN_H_
-#define MATINS_PLAN_PUT_IN_H_
+#ifndef MATINS_JOB_PUT_IN_H_
+#define MATINS_JOB_PUT_IN_H_
 
 #include <optional>
 
@@ -22,4 +22,4 @@ std::optional<Fire> PreviousOnPutIn(const ResolvedJob& job, absl::CivilDay day, 
 
 }  // namespace matins
 
-#endif  // MATINS_PLAN_PUT_IN_H_
+#endif  // MATINS_JOB_PUT_IN_H_

@@ -1,7 +1,7 @@
 // The fires of one version of a job with its calendar applied: days left out fall away, days put in
 // fire like a working day (docs/planning.md, "Calendars").
-#ifndef MATINS_PLAN_CALENDAR_FIRES_H_
-#define MATINS_PLAN_CALENDAR_FIRES_H_
+#ifndef MATINS_JOB_CALENDAR_FIRES_H_
+#define MATINS_JOB_CALENDAR_FIRES_H_
 
 #include <optional>
 
@@ -25,4 +25,4 @@ std::optional<Fire> PreviousFire(const ResolvedJob& job, absl::Time before);
 
 }  // namespace matins
 
-#endif  // MATINS_PLAN_CALENDAR_FIRES_H_
+#endif  // MATINS_JOB_CALENDAR_FIRES_H_

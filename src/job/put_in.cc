@@ -1,4 +1,4 @@
-#include "plan/put_in.h"
+#include "job/put_in.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,8 +1,8 @@
-#include "plan/calendar_fires.h"
+#include "job/calendar_fires.h"
 
 #include <algorithm>
 
-#include "plan/put_in.h"
+#include "job/put_in.h"
 
 namespace matins {
 namespace {
