@@ -63,6 +63,7 @@ constexpr std::pair<absl::string_view, Mutant> kMutants[] = {
     {"silent_beat", Mutant::kSilentBeat},
     {"no_run_row", Mutant::kNoRunRow},
     {"no_limit", Mutant::kNoLimit},
+    {"door_is_the_lock", Mutant::kDoorIsTheLock},
 };
 
 [[noreturn]] void Refuse(absl::string_view what) {

@@ -63,6 +63,7 @@ enum class Mutant {
   kSilentBeat,        // a heartbeat is not journaled (J)
   kNoRunRow,          // a lost attempt leaves no row in job_run (J)
   kNoLimit,           // START counts no limit (I24)
+  kDoorIsTheLock,     // where Redis is asked first, the store holds no lock (I22)
 };
 
 #if MATINS_LAB

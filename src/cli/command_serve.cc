@@ -137,12 +137,14 @@ absl::Status Serve(const Shell& shell, ServeArgs args) {
     if (args.source.empty()) args.source = args.file.substr(args.file.find_last_of('/') + 1);
     ASSIGN_OR_RETURN(file, ReadFile(args.file));
     config.store_url = file->store;
+    config.redis_url = file->redis;
     config.global_limit = file->global_limit.value_or(0);
   }
   if (const auto url = shell.StoreUrl(); url.ok() || config.store_url.empty()) {
     RETURN_IF_ERROR(url.status());
     config.store_url = *url;
   }
+  if (const std::string url = shell.RedisUrl(); !url.empty()) config.redis_url = url;
   ASSIGN_OR_RETURN(const int signals, SignalDescriptor());
   config.labels = args.labels;
   config.slots = args.slots;
@@ -196,6 +198,7 @@ void AddServeCommand(CLI::App& app, Shell& shell) {
   command.add_option("--history", args->history,
                      "append the event history to this file, a JSON object a line");
   shell.AddStoreOption(command);
+  shell.AddRedisOption(command);
   shell.Does(command, [&shell, args] { return Serve(shell, *args); });
 }
 

@@ -23,6 +23,12 @@ void Shell::AddStoreOption(CLI::App& command) {
       "store URL: sqlite:FILE, postgresql://... or mariadb://...; default: $MATINS_STORE");
 }
 
+void Shell::AddRedisOption(CLI::App& command) {
+  command.add_option("--redis", redis_,
+                     "Redis URL: redis://HOST:6379/0, rediss://..., "
+                     "redis+sentinel://HOST,HOST/NAME; default: $MATINS_REDIS");
+}
+
 void Shell::AddOutputOption(CLI::App& command) {
   command.add_option("-o,--output", output_, "table or json")
       ->check(CLI::IsMember({"table", "json"}));
@@ -48,6 +54,12 @@ absl::StatusOr<std::string> Shell::StoreUrl() const {
     return std::string(url);
   return BadInput("--store", "no store is named",
                   "say --store sqlite:matins.db, or set MATINS_STORE");
+}
+
+std::string Shell::RedisUrl() const {
+  if (!redis_.empty()) return redis_;
+  const char* url = std::getenv("MATINS_REDIS");
+  return url == nullptr ? "" : url;
 }
 
 absl::StatusOr<std::unique_ptr<Database>> Shell::OpenDatabase() const {

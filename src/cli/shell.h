@@ -26,6 +26,7 @@ class Shell {
  public:
   // Options that many commands take.
   void AddStoreOption(CLI::App& command);
+  void AddRedisOption(CLI::App& command);
   void AddOutputOption(CLI::App& command);
   void AddReasonOption(CLI::App& command, std::string& reason);
 
@@ -35,6 +36,8 @@ class Shell {
 
   // InvalidArgument where no store is named: --store, or MATINS_STORE in the environment.
   absl::StatusOr<std::string> StoreUrl() const;
+  // --redis, or MATINS_REDIS in the environment; empty: none is named.
+  std::string RedisUrl() const;
   absl::StatusOr<std::unique_ptr<Database>> OpenDatabase() const;
   // Calls `use` with a session on the store.
   absl::Status WithSession(const std::function<absl::Status(Session&)>& use) const;
@@ -50,6 +53,7 @@ class Shell {
 
  private:
   std::string store_;
+  std::string redis_;
   std::string output_ = "table";
   int exit_ = kExitOk;
 };

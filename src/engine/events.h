@@ -18,6 +18,7 @@ inline constexpr char kPlanStale[] = "plan_stale";    // the job had moved; it i
 inline constexpr char kPlanFailed[] = "plan_failed";  // alarm: the job cannot be planned
 // start lane
 inline constexpr char kStartRefused[] = "start_refused";    // the store said why
+inline constexpr char kStartPutOff[] = "start_put_off";     // a quick door is held; asked again
 inline constexpr char kStartInDoubt[] = "start_in_doubt";   // owns nothing; reap finds what was
 inline constexpr char kClaimed[] = "claimed";               // START accepted: fence and lease
 inline constexpr char kReplaced[] = "replaced";             // overlap: replace took an old run

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "engine/door_keys.h"
 #include "engine/launch.h"
 #include "engine/outcome.h"
 #include "engine/witness.h"
@@ -300,6 +301,10 @@ absl::Status FinishLane::ReportDead() {
 }
 
 void FinishLane::Forget(int64_t fence) {
+  if (const LiveRunPtr run = node_.door == nullptr ? nullptr : node_.live.Find(fence);
+      run != nullptr && run->definition != nullptr) {
+    node_.door->Leave({DoorKeyOf(*run->definition, run->claim.key.period)});
+  }
   runs_.erase(fence);
   node_.live.Remove(fence);
   // A slot is free, and what waited for this period may be due.

@@ -15,7 +15,9 @@ namespace matins {
 Lanes::Lanes(NodeParts& parts)
     : node_(std::move(parts.options), *parts.clock, *parts.runner,
             parts.history != nullptr ? *parts.history : NoHistory(),
-            parts.events != nullptr ? *parts.events : NoEvents()) {}
+            parts.events != nullptr ? *parts.events : NoEvents()) {
+  node_.door = parts.door;
+}
 
 absl::StatusOr<std::unique_ptr<Lanes>> Lanes::Open(NodeParts parts) {
   auto lanes = std::unique_ptr<Lanes>(new Lanes(parts));

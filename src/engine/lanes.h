@@ -49,6 +49,7 @@ struct NodeParts {
   Runner* runner = nullptr;
   History* history = nullptr;      // null: none
   EngineEvents* events = nullptr;  // null: none
+  Door* door = nullptr;            // null: none; `lock.provider: redis` then is the store alone
   // A store of its own for each lane. For kBeat the calls' deadline must be at most a sixth of the
   // shortest lease.
   std::function<absl::StatusOr<std::unique_ptr<Store>>(LaneKind)> open_store;

@@ -20,6 +20,7 @@
 #include "engine/live_runs.h"
 #include "engine/mailbox.h"
 #include "execute/runner.h"
+#include "lease/door.h"
 #include "store/store.h"
 
 namespace matins {
@@ -68,6 +69,7 @@ struct EngineNode {
   History& history;
   const bool testifies;  // somebody reads the history
   EngineEvents& events;
+  Door* door = nullptr;  // asked before the store by jobs that say so; null: none
   Counters counters;
   Definitions definitions;
   LiveRuns live;

@@ -8,6 +8,7 @@
 #include "base/fault.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "engine/door_keys.h"
 #include "engine/launch.h"
 #include "engine/timing.h"
 #include "engine/witness.h"
@@ -20,6 +21,9 @@ constexpr size_t kMostSaid = 10'000;
 constexpr int kStartsACall = 500;
 // A backlog that START could not take (others have it locked) is looked at again after this.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(5);
+// A row that a door keeps waiting is asked about again after this, or when its key is free.
+constexpr absl::Duration kDoorAgain = absl::Seconds(1);
+constexpr absl::Duration kDoorSoonest = absl::Milliseconds(50);
 
 absl::string_view ResultText(StartResult result) {
   switch (result) {
@@ -126,9 +130,76 @@ absl::Status StartLane::StartDue() {
     heap_.pop();
   }
   node_.waiting = static_cast<int>(heap_.size());
+  if (node_.door != nullptr) AskDoor(due);
   const int also = AlsoDue(free, static_cast<int>(due.size()));
   if (!due.empty() || also > 0) RETURN_IF_ERROR(Send(std::move(due), also));
   return ReturnUnstartable(no_slot);
+}
+
+std::optional<DoorKey> StartLane::DoorKeyFor(const PeriodKey& key) {
+  const absl::StatusOr<DefinitionPtr> job = node_.definitions.Current(store(), key.job, 0);
+  if (!job.ok()) return std::nullopt;
+  std::string lock = DoorKeyOf(**job, key.period);
+  if (lock.empty()) return std::nullopt;
+  return DoorKey{std::move(lock), (*job)->job.lock.ttl};
+}
+
+void StartLane::AskDoor(std::vector<Waiting>& rows) {
+  std::vector<DoorKey> keys;
+  std::vector<size_t> asked;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::optional<DoorKey> key = DoorKeyFor(rows[i].row.key);
+    if (!key) continue;
+    asked.push_back(i);
+    keys.push_back(*std::move(key));
+  }
+  if (keys.empty()) return;
+  const std::vector<DoorAnswer> answers = node_.door->Enter(keys);
+  std::vector<bool> waits(rows.size(), false);
+  for (size_t i = 0; i < asked.size(); ++i) {
+    if (!answers[i].open) waits[asked[i]] = PutOff(rows[asked[i]], keys[i], answers[i]);
+  }
+  std::vector<Waiting> go;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (waits[i]) continue;
+    put_off_.erase(rows[i].row.key);
+    go.push_back(std::move(rows[i]));
+  }
+  rows = std::move(go);
+}
+
+bool StartLane::PutOff(const Waiting& row, const DoorKey& key, const DoorAnswer& answer) {
+  const absl::Duration now = node_.clock.BootNow();
+  if (put_off_.size() > kMostSaid) put_off_.clear();
+  const auto [since, first] = put_off_.emplace(row.row.key, now);
+  const absl::Duration until = since->second + key.ttl;
+  if (now >= until) return false;
+  if (first) {
+    node_.Say(event::kStartPutOff, row.row.key, 0,
+              absl::StrCat(answer.held_by, " is at work under its lock, as Redis says"));
+  }
+  const absl::Duration left = std::clamp(answer.left, kDoorSoonest, kDoorAgain);
+  Push({std::min(now + left, until), row.row});
+  return true;
+}
+
+void StartLane::TellDoor(const StartAnswers& answers) {
+  std::vector<DoorKey> entered;
+  std::vector<std::string> left;
+  for (const StartAnswer& answer : answers.rows) {
+    std::optional<DoorKey> key = DoorKeyFor(answer.key);
+    if (!key) continue;
+    answer.claim ? entered.push_back(*std::move(key)) : left.push_back(std::move(key->key));
+  }
+  if (!entered.empty()) node_.door->Enter(entered);
+  if (left.empty()) return;
+  // What a run of this node is at work under stays.
+  for (const LiveRunPtr& run : node_.live.All()) {
+    if (run->definition == nullptr) continue;
+    const std::string key = DoorKeyOf(*run->definition, run->claim.key.period);
+    left.erase(std::remove(left.begin(), left.end(), key), left.end());
+  }
+  node_.door->Leave(left);
 }
 
 absl::Status StartLane::ReturnUnstartable(const std::vector<Waiting>& rows) {
@@ -203,6 +274,7 @@ absl::Status StartLane::Take(const std::vector<Waiting>& rows, const StartReques
     }
   }
   if (!launched.empty()) node_.runner.StartAll(std::move(launched));
+  if (node_.door != nullptr) TellDoor(answers);
   if (node_.stopping) node_.StopAll();
   MATINS_FAULT_POINT("start.after_launch");
   return newcomers.empty() ? absl::OkStatus() : Replace(newcomers);

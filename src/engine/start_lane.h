@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ namespace matins {
 // is due already when it is found is not held first: START takes it. While there is a backlog it
 // waits for a part of its slots to be free, so that a call is worth its price. A refused row is
 // dropped: the store looks at it again when something frees it, and whoever is free then starts it.
+// A job with `lock.provider: redis` asks the door first, which can put a START off and no more.
 //
 // Crash windows:
 //   start.before_send   the rows stay held until held_until, then any node starts them
@@ -45,6 +47,15 @@ class StartLane final : public Lane {
   absl::Status StartDue();
   // How many of what is due and not held here are to be started besides `named` rows.
   int AlsoDue(int free, int named);
+  // Takes out of `rows` those that a door says are at work elsewhere, for a while (I22: the store
+  // is asked all the same, a little later).
+  void AskDoor(std::vector<Waiting>& rows);
+  // Whether it waits; false once it has waited for a whole lease.
+  bool PutOff(const Waiting& row, const DoorKey& key, const DoorAnswer& answer);
+  // Of what the door let in, what START did not grant is left again; the rest is told to it.
+  void TellDoor(const StartAnswers& answers);
+  // Nothing where its job asks no door.
+  std::optional<DoorKey> DoorKeyFor(const PeriodKey& key);
   absl::Status ReturnUnstartable(const std::vector<Waiting>& rows);
   absl::Status GiveBack();
   absl::Status Send(std::vector<Waiting> rows, int also_due);
@@ -60,9 +71,10 @@ class StartLane final : public Lane {
   const std::unique_ptr<Random> random_;
   std::priority_queue<Waiting, std::vector<Waiting>, Later> heap_;
   absl::Duration next_hold_ = absl::ZeroDuration();
-  bool backlog_ = false;                   // something is due that is not held here
-  bool many_ = false;                      // so much that the last call did not take it all
-  std::map<PeriodKey, std::string> said_;  // why a row was refused, as it was said last
+  bool backlog_ = false;                         // something is due that is not held here
+  bool many_ = false;                            // so much that the last call did not take it all
+  std::map<PeriodKey, absl::Duration> put_off_;  // since when a door has kept a row waiting
+  std::map<PeriodKey, std::string> said_;        // why a row was refused, as it was said last
 };
 
 }  // namespace matins

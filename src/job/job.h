@@ -29,6 +29,11 @@ enum class CommitBy { kNode, kJob };
 // kStrict: N+1 never starts before N is DONE or SKIPPED (I16).
 enum class Order { kNone, kStrict };
 enum class LockScope { kJob, kPeriod, kKey };
+// Who is asked first whether the lock is free. The store holds it either way, and gives the fence;
+// Redis is a quick door before it (docs/locks.md, I22).
+enum class LockProvider { kStore, kRedis };
+// How the expanded keys of locks are kept and shown.
+enum class Mask { kNone, kHash };
 // What an in-process handler's node does when the lease is lost: refuse its result, or end the
 // process.
 enum class OnLeaseLost { kRefuse, kAbortProcess };
@@ -49,6 +54,7 @@ struct LockSpec {
   LockScope scope = LockScope::kJob;
   std::string key;  // kKey: the template, e.g. "settle-{{biz_date}}"
   absl::Duration ttl = absl::Seconds(30);
+  LockProvider provider = LockProvider::kStore;
   bool operator==(const LockSpec&) const = default;
 };
 
@@ -113,6 +119,7 @@ struct Job {
   absl::Duration start_deadline = absl::Seconds(60);
   DoneBy done_by;
   LockSpec lock;
+  Mask mask = Mask::kNone;
   std::optional<int> limit;  // runs of this job at a time; nothing: no limit
   absl::Duration timeout = absl::Hours(2);
   absl::Duration grace = absl::Seconds(10);

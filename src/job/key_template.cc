@@ -9,9 +9,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/fault.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "job/nearest.h"
+#include "job/sha256.h"
 
 namespace matins {
 namespace {
@@ -173,8 +175,16 @@ absl::Status CheckKey(absl::string_view key_template) {
       .status();
 }
 
+std::string MaskKey(Mask mask, absl::string_view key) {
+  if (mask == Mask::kNone) return std::string(key);
+  return absl::StrCat("hash/", Sha256Hex(absl::StrCat("matins lock key ", key)).substr(0, 32));
+}
+
 absl::StatusOr<std::string> LockKeyOf(const Job& job, absl::string_view period,
                                       absl::CivilDay biz_date) {
+  if (job.lock.provider == LockProvider::kRedis && IsMutant(Mutant::kDoorIsTheLock)) {
+    return std::string();
+  }
   switch (job.lock.scope) {
     case LockScope::kJob:
       return absl::StrCat("job/", job.name);
@@ -183,7 +193,9 @@ absl::StatusOr<std::string> LockKeyOf(const Job& job, absl::string_view period,
     case LockScope::kKey:
       break;
   }
-  return ExpandKey(job.lock.key, {job.name, job.tenant, period, biz_date});
+  ASSIGN_OR_RETURN(const std::string key,
+                   ExpandKey(job.lock.key, {job.name, job.tenant, period, biz_date}));
+  return MaskKey(job.mask, key);
 }
 
 bool KeyNamesPeriod(absl::string_view key_template) {

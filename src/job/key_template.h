@@ -27,8 +27,14 @@ struct KeyValues {
 // 160 and a hash of the whole, so that different keys stay different).
 absl::StatusOr<std::string> ExpandKey(absl::string_view key_template, const KeyValues& values);
 
+// The key as it is stored, logged and shown: with kHash a hash of it in its place ("hash/" and 32
+// hex digits), the same wherever it is made, so that equal keys stay equal. Without a secret: who
+// can guess a key can check the guess.
+std::string MaskKey(Mask mask, absl::string_view key);
+
 // The lock of one period of a job, as it stands in Intent::lock_key: "job/NAME" for scope job,
-// empty for scope period (the period's own row is the lock), the expanded template for a key.
+// empty for scope period (the period's own row is the lock), the expanded template, masked where
+// the job says so, for a key.
 absl::StatusOr<std::string> LockKeyOf(const Job& job, absl::string_view period,
                                       absl::CivilDay biz_date);
 

@@ -54,6 +54,20 @@ TEST(CheckKey, RefusesWithReasonAndMend) {
   EXPECT_TRUE(CheckKey("settle-{biz_date:%Y%m%d}").ok());
 }
 
+TEST(LockKeyOf, IsHashedWhereItIsMasked) {
+  Job job;
+  job.name = "recon";
+  job.lock = {LockScope::kKey, "customer-{{period}}"};
+  job.mask = Mask::kHash;
+  const std::string key = *LockKeyOf(job, "4711", {});
+  EXPECT_THAT(key, ::testing::MatchesRegex("hash/[0-9a-f]{32}"));
+  EXPECT_EQ(key, *LockKeyOf(job, "4711", {}));
+  EXPECT_NE(key, *LockKeyOf(job, "4712", {}));
+  // What names nobody's business stays readable.
+  job.lock.scope = LockScope::kJob;
+  EXPECT_EQ(*LockKeyOf(job, "4711", {}), "job/recon");
+}
+
 TEST(LockKeyOf, FollowsTheScope) {
   Job job;
   job.name = "recon";

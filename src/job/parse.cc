@@ -67,7 +67,11 @@ class FileReader {
     ReadCalendars(name, fields);
     defaults = ReadDefaults(fields, defaults);
     CollectJobs(fields, defaults);
-    for (const char* key : {"alerts", "audit", "ping", "mask"}) fields.NotYet(key, "take it out");
+    for (const char* key : {"alerts", "audit", "ping"}) fields.NotYet(key, "take it out");
+    if (fields.Has("mask")) {
+      fields.Error("mask", "mask stands at a job",
+                   "write defaults: { mask: hash } for all of them");
+    }
     const std::vector<std::string> patterns = fields.TextsOr("include", {});
     for (const std::string& pattern : patterns) {
       Include(name, pattern, fields.At("include"), defaults);
@@ -82,6 +86,7 @@ class FileReader {
   void ReadSettings(Fields& fields) {
     file_.store = fields.TextOr("store", "");
     CheckStore(fields);
+    ReadRedis(fields);
     fields.NotYet("listen", "take it out; the commands work on the store directly");
     const std::string journal = fields.TextOr("journal", "");
     if (!journal.empty()) file_.journal_full = journal == "full";
@@ -117,8 +122,17 @@ class FileReader {
                  "write sqlite:FILE, postgresql://HOST/DATABASE or mariadb://HOST/DATABASE");
   }
 
+  void ReadRedis(Fields& fields) {
+    file_.redis = fields.TextOr("redis", "");
+    for (const char* known : {"redis://", "rediss://", "redis+sentinel://", "rediss+sentinel://"}) {
+      if (file_.redis.empty() || absl::StartsWith(file_.redis, known)) return;
+    }
+    // The text is not repeated: it may hold a password.
+    fields.Error("redis", "redis: no address of a Redis", "write redis://HOST:6379/0");
+  }
+
   void RefuseSettings(Fields& fields) {
-    for (const char* key : {"store", "listen", "journal", "limits"}) {
+    for (const char* key : {"store", "redis", "listen", "journal", "limits"}) {
       if (!fields.Has(key)) continue;
       fields.Error(key, absl::StrCat(key, " stands in an included file"),
                    "write it in the file that includes this one");

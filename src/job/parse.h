@@ -19,6 +19,7 @@ namespace matins {
 
 struct JobFile {
   std::string store;                 // as written; empty: the file names none
+  std::string redis;                 // the quick door's, as written; empty: the file names none
   std::optional<bool> journal_full;  // nothing: the file does not say
   std::optional<int> global_limit;   // runs alive in the store at a time
   CalendarSet calendars;

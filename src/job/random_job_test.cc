@@ -81,6 +81,8 @@ class JobMaker {
     job.lock.scope = job.overlap == Overlap::kAllow ? LockScope::kPeriod : Any<LockScope>();
     if (job.lock.scope == LockScope::kKey) job.lock.key = "k-{{biz_date}}";
     job.lock.ttl = Length(1000);
+    job.lock.provider = Any<LockProvider>();
+    job.mask = Any<Mask>();
     if (Coin()) job.limit = 1 + static_cast<int>(random_.Below(9));
     job.timeout = Length(1000);
     job.retry = {1 + static_cast<int>(random_.Below(5)), absl::Seconds(1), Length(1000)};

@@ -129,14 +129,9 @@ void ReadLimits(Fields& fields, Job& job) {
   Fields lock = fields.Map("lock");
   ReadScope(lock, job);
   job.lock.ttl = lock.DurationOr("ttl", job.lock.ttl, absl::Seconds(1), absl::Hours(24));
-  const std::string provider = lock.TextOr("provider", "store");
-  if (provider == "redis") {
-    lock.NotYet("provider", "take it out: the store holds the lock");
-  } else if (provider != "store") {
-    lock.Error("provider", absl::StrCat("lock.provider: '", provider, "' is none of its words"),
-               "write store, or take it out");
-  }
+  job.lock.provider = lock.WordOr("provider", job.lock.provider);
   lock.Finish();
+  job.mask = fields.WordOr("mask", job.mask);
   Fields limits = fields.Map("limits");
   if (limits.Has("job")) job.limit = limits.IntOr("job", 1, 1, 100'000);
   for (const char* key : {"tenant", "key", "backfill_share"}) {
@@ -166,7 +161,7 @@ void ReadFailure(Fields& fields, Job& job) {
 }
 
 void RefuseLater(Fields& fields) {
-  for (const char* key : {"alerts", "audit", "ping", "mask"}) fields.NotYet(key, "take it out");
+  for (const char* key : {"alerts", "audit", "ping"}) fields.NotYet(key, "take it out");
 }
 
 // Shows findings where their keys stand; one that speaks of a key with an error says nothing new.

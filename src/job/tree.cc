@@ -76,6 +76,7 @@ MapWriter WriteLock(const Job& job) {
     map.Enum("scope", job.lock.scope, DefaultScope(job.overlap));
   }
   map.Length("ttl", job.lock.ttl, LockSpec().ttl);
+  map.Enum("provider", job.lock.provider, LockSpec().provider);
   return map;
 }
 
@@ -120,6 +121,7 @@ void WriteRules(const Job& job, const Job& normal, MapWriter& map) {
   map.Length("start_deadline", job.start_deadline, normal.start_deadline);
   map.Text("done_by", DoneByText(job.done_by));
   map.Map("lock", WriteLock(job));
+  map.Enum("mask", job.mask, normal.mask);
   MapWriter limits;
   if (job.limit) limits.Plain("job", absl::StrCat(*job.limit));
   map.Map("limits", std::move(limits));

@@ -37,6 +37,10 @@ absl::Span<const absl::string_view> Words<Order>();  // none strict
 template <>
 absl::Span<const absl::string_view> Words<LockScope>();  // job period key
 template <>
+absl::Span<const absl::string_view> Words<LockProvider>();  // store redis
+template <>
+absl::Span<const absl::string_view> Words<Mask>();  // none hash
+template <>
 absl::Span<const absl::string_view> Words<OnLeaseLost>();  // refuse abort_process
 template <>
 absl::Span<const absl::string_view> Words<RunKind>();  // command shell handler

@@ -25,6 +25,8 @@ TEST(Words, EachTableIsAsLongAsItsEnumAndReadsBack) {
   ExpectTable(CommitBy::kJob, "job");
   ExpectTable(Order::kStrict, "strict");
   ExpectTable(LockScope::kKey, "key");
+  ExpectTable(LockProvider::kRedis, "redis");
+  ExpectTable(Mask::kHash, "hash");
   ExpectTable(OnLeaseLost::kAbortProcess, "abort_process");
   ExpectTable(RunKind::kHandler, "handler");
   ExpectTable(PeriodKind::kMonth, "month");

@@ -23,6 +23,7 @@ absl::Status SimNode::Boot(uint64_t seed, std::vector<std::string> labels) {
   parts.runner = &host;
   parts.history = parts_.history;
   parts.events = parts_.events;
+  parts.door = parts_.door;
   parts.random = std::make_unique<SeededRandom>(seed);
   parts.open_store = [this](LaneKind) -> absl::StatusOr<std::unique_ptr<Store>> {
     ASSIGN_OR_RETURN(std::unique_ptr<Store> store, parts_.database->Open());

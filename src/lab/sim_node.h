@@ -27,6 +27,7 @@ struct SimNodeParts {
   Referee* referee = nullptr;
   History* history = nullptr;
   EngineEvents* events = nullptr;
+  Door* door = nullptr;
   NodeOptions options;  // its id is set at each boot
 };
 

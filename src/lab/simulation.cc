@@ -26,6 +26,7 @@ Simulation::Simulation(const SimulationOptions& options)
     : options_(options),
       random_(options.seed),
       fate_random_(options.seed ^ 0x5eed),
+      door_(options.seed ^ 0xd00f),
       start_(absl::FromUnixSeconds(kStart)),
       clock_steps_(options.seed % 4 == 3),
       referee_([this] { return StoreNow(); }) {
@@ -58,6 +59,7 @@ absl::Status Simulation::Open(const SimDatabaseMaker& maker) {
   for (int i = 0; i < count; ++i) {
     SimNodeParts parts;
     parts.name = absl::StrCat("node-", i);
+    parts.door = &door_;
     parts.database = &database_->database();
     parts.network = &network_;
     parts.referee = &referee_;

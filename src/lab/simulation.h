@@ -15,6 +15,7 @@
 #include "engine/events.h"
 #include "lab/faulty_store.h"
 #include "lab/ledger.h"
+#include "lab/lying_door.h"
 #include "lab/referee.h"
 #include "lab/sim_node.h"
 #include "lab/simulator.h"
@@ -79,6 +80,7 @@ class Simulation final : public History, public EngineEvents {
   const SimulationOptions options_;
   SeededRandom random_;
   SeededRandom fate_random_;
+  LyingDoor door_;
   const absl::Time start_;
   absl::Duration elapsed_;  // since start_
   absl::Duration stepped_;  // by how much somebody has set the store's clock

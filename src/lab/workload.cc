@@ -35,6 +35,7 @@ Job MakeJob(int number, int every, Random& random) {
   }
   job.start_deadline = absl::Seconds(6 + random.Below(6));
   job.lock.ttl = absl::Seconds(4 + random.Below(5));
+  if (number % 2 == 1) job.lock.provider = LockProvider::kRedis;  // lying_door.h
   job.grace = absl::Seconds(1);
   job.timeout = absl::Seconds(15 + random.Below(20));
   job.retry.attempts = 1 + static_cast<int>(random.Below(3));

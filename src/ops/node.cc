@@ -51,6 +51,10 @@ absl::StatusOr<std::unique_ptr<ServingNode>> ServingNode::Start(NodeConfig confi
                                                                 EngineEvents& events) {
   std::unique_ptr<ServingNode> node(new ServingNode);
   node->name_ = NewNodeName();
+  if (!config.redis_url.empty()) {
+    ASSIGN_OR_RETURN(RedisUrl redis, ParseRedisUrl(config.redis_url));
+    node->door_ = OpenRedisDoor(std::move(redis), node->name_, SystemClock());
+  }
   if (!config.history_file.empty()) {
     ASSIGN_OR_RETURN(node->history_, OpenHistory(config.history_file));
   }
@@ -72,6 +76,7 @@ absl::StatusOr<std::unique_ptr<ServingNode>> ServingNode::Start(NodeConfig confi
   parts.runner = node->runner_.get();
   parts.history = node->history_.get();
   parts.events = &events;
+  parts.door = node->door_.get();
   parts.random = std::make_unique<SystemRandom>();
   parts.open_store = [raw = node.get()](LaneKind lane) {
     return lane == LaneKind::kBeat ? raw->beat_database_->Open() : raw->database_->Open();

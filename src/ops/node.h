@@ -15,12 +15,14 @@
 #include "engine/engine.h"
 #include "engine/events.h"
 #include "execute/runner.h"
+#include "lease/door.h"
 #include "store/database.h"
 
 namespace matins {
 
 struct NodeConfig {
   std::string store_url;
+  std::string redis_url;  // the quick door of jobs with `lock.provider: redis`; empty: none
   std::vector<std::string> labels;
   int slots = 64;
   int global_limit = 0;
@@ -67,6 +69,7 @@ class ServingNode {
   std::unique_ptr<Database> beat_database_;  // its calls' deadline fits the shortest lease
   std::unique_ptr<History> history_;
   std::unique_ptr<Runner> runner_;
+  std::unique_ptr<Door> door_;      // null: none
   std::unique_ptr<Engine> engine_;  // last: it uses all of the above
 };
 

@@ -90,7 +90,8 @@ absl::Status RedisServer::Launch() {
     run.argv.push_back(word);
   }
   if (!options_.sentinel) {
-    for (const char* word : {"--save", "", "--appendonly", "no", "--enable-debug-command", "yes"}) {
+    for (const char* word : {"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0",
+                             "--enable-debug-command", "yes"}) {
       run.argv.push_back(word);
     }
   }
