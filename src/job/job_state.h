@@ -46,15 +46,16 @@ struct Suspension {
 struct JobState {
   std::string job;
   int64_t revision = 0;  // rises with every accepted plan and act, and with a row deleted by hand
-  // Ascending; those in force at or after min(cursor, gap_from), and where the store still has them
-  // those that `rows` name. The last is the current one.
+  // Ascending and without a hole: those in force at or after min(cursor, gap_from), and from the
+  // oldest on that a row of `rows` is judged by (OldestJudging). The last is the current one.
   std::vector<JobVersion> versions;
   absl::Time
       first_sight;  // of the job's identity; before it nothing is owed without backfill.start
   absl::Time floor =
       absl::InfinitePast();  // due instants at or below it are settled, with or without rows
   // Each period due at or below it has a row or lies in a span; InfinitePast: never planned. A
-  // change of the definition takes back what was planned beyond its instant: PLANNED rows due at or
+  // change of the definition takes it back to just before its instant, and takes back what was
+  // planned beyond: PLANNED rows due at or
   // after it that nobody claimed, manual ones aside, go with it.
   absl::Time cursor = absl::InfinitePast();
   // Where looking begins again though the cursor is beyond: the earliest due instant of a period
@@ -68,6 +69,10 @@ struct JobState {
   std::vector<PeriodRow> rows;
   std::vector<SkipSpan> spans;  // those that reach beyond min(cursor, gap_from)
 };
+
+// The oldest version that a row is to be judged by: of those that are PLANNED or FAILED and not
+// held. Nothing where there is none.
+std::optional<int> OldestJudging(const std::vector<PeriodRow>& rows);
 
 // One job's plan, to be written only if `expected_revision` still stands.
 struct PlanWrite {

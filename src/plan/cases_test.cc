@@ -201,6 +201,37 @@ TEST(Change, ForgetsNoGapAndJudgesItByTheVersionThen) {
   EXPECT_EQ(world.Row("2026-11-29T03:30:00Z").version, 2);
 }
 
+TEST(Change, LeavesWhatWaitsToTheVersionThen) {
+  World world(Resolved(With("0 * * * *", Misfire::kEach)), At("2026-11-29T00:30:00Z"));
+  world.Plan(At("2026-11-29T02:10:00Z"));
+  world.Change(Resolved(With("30 * * * *", Misfire::kSkip)), At("2026-11-29T02:10:00Z"));
+  world.PlanUntil(At("2026-11-29T05:10:00Z"));
+  EXPECT_EQ(world.Told("2026-11-29T01:00:00Z"), "PLANNED backfill");
+  EXPECT_EQ(world.Told("2026-11-29T02:00:00Z"), "PLANNED backfill");
+}
+
+TEST(Change, WithinAPeriodThatHadNoFireYetStillOwesIt) {
+  Job hourly = With("0 */3 * * *", Misfire::kEach);
+  hourly.period = PeriodKind::kHour;
+  World world(Resolved(hourly), At("2026-11-29T09:30:00Z"));
+  world.Plan(At("2026-11-29T10:29:00Z"));
+  hourly.schedule = "*/7 * * * *";
+  world.Change(Resolved(hourly), At("2026-11-29T10:30:00Z"));
+  world.Plan(At("2026-11-29T10:30:00Z"));
+  world.PlanUntil(At("2026-11-29T10:40:00Z"));
+  EXPECT_EQ(world.Told("2026-11-29T10:00:00Z"), "PLANNED");
+}
+
+TEST(Change, BehindOneThatAClockMadeTooFarAheadTakesItsPlace) {
+  World world(Resolved(With("0 * * * *", Misfire::kEach)), At("2026-11-29T00:30:00Z"));
+  world.Change(Resolved(With("10 * * * *", Misfire::kEach)), At("2026-11-29T05:00:00Z"));
+  world.Change(Resolved(With("20 * * * *", Misfire::kEach)), At("2026-11-29T02:00:00Z"));
+  world.Plan(At("2026-11-29T06:00:00Z"));
+  EXPECT_THAT(world.Periods("PLANNED backfill"),
+              ElementsAre("2026-11-29T01:00:00Z", "2026-11-29T02:20:00Z", "2026-11-29T03:20:00Z",
+                          "2026-11-29T04:20:00Z", "2026-11-29T05:20:00Z"));
+}
+
 TEST(Change, WithinWhatWasPlannedAheadIsNotLost) {
   World world(Resolved(With("0 12 * * *", Misfire::kEach)), At("2026-11-29T00:00:00Z"));
   world.Plan(At("2026-11-29T11:59:55Z"));

@@ -7,7 +7,9 @@
 namespace matins {
 
 absl::Time Fires::End(int index) const {
-  return index + 1 < size() ? versions_[index + 1].from : absl::InfiniteFuture();
+  absl::Time end = absl::InfiniteFuture();
+  for (int i = index + 1; i < size(); ++i) end = std::min(end, versions_[i].from);
+  return end;
 }
 
 int Fires::InForce(absl::Time t) const {

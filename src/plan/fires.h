@@ -17,9 +17,10 @@ struct DatedFire {
   bool covered = true;  // false: the calendar does not know the day (calendar_fires.h)
 };
 
-// Versions are intervals of instants: one is in force from its `from` until the next one's; the
-// first also before its own, for what backfill.start asks of the time before first sight. Keeps the
-// span it was given.
+// Versions are intervals of instants: one is in force from its `from` until a later one's; the
+// first also before its own, for what backfill.start asks of the time before first sight. Where the
+// store's clock was set back between two changes, the later one begins before the other: that one's
+// time is not to come any more. Keeps the span it was given.
 class Fires {
  public:
   explicit Fires(absl::Span<const VersionInForce> versions)

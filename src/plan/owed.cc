@@ -86,6 +86,8 @@ class Walk {
     previous_ = fires_.Previous(t + absl::Nanoseconds(1));
     key_.clear();
     if (!previous_ || previous_->fire.at <= bound || !HasKey(previous_->version)) return;
+    // A fire that the oldest version given would have had before it was in force began no period.
+    if (previous_->fire.at < fires_.version(0).from) return;
     const absl::StatusOr<Period> period =
         PeriodAt(fires_, previous_->fire, previous_->version, std::nullopt);
     if (period.ok()) key_ = period->key;

@@ -79,7 +79,7 @@ ResolvedJob Resolved(const Job& job, absl::string_view calendar_days,
 World::World(ResolvedJob job, absl::Time first_sight) {
   state.job = job.job.name;
   state.first_sight = next_look = first_sight;
-  Change(std::move(job), first_sight);
+  Change(std::move(job), absl::InfinitePast());
 }
 
 void World::Change(ResolvedJob job, absl::Time from) {
@@ -87,6 +87,7 @@ void World::Change(ResolvedJob job, absl::Time from) {
   jobs_.push_back(std::move(job));
   versions_.push_back({number, from, &jobs_.back()});
   state.versions.push_back({number, from, ""});
+  state.cursor = std::min(state.cursor, from - absl::Microseconds(1));
   ++state.revision;
 }
 
@@ -101,12 +102,24 @@ JobState World::State() const {
   for (const SkipSpan& span : spans) {
     if (span.to >= from) answer.spans.push_back(span);
   }
+  const std::optional<int> oldest = OldestJudging(answer.rows);
+  answer.versions.clear();
+  for (const JobVersion& version : state.versions) {
+    const bool judges = oldest && version.number > *oldest;
+    if (version.from <= from && !judges) answer.versions.clear();
+    answer.versions.push_back(version);
+  }
   return answer;
 }
 
 PlanInput World::Input(absl::Time now, std::optional<Trigger> trigger) {
   read_ = State();
-  return {.state = &read_, .versions = versions_, .now = now, .ahead = ahead, .trigger = trigger};
+  const absl::Span<const VersionInForce> versions = versions_;
+  return {.state = &read_,
+          .versions = versions.last(read_.versions.size()),
+          .now = now,
+          .ahead = ahead,
+          .trigger = trigger};
 }
 
 absl::StatusOr<PlanWrite> World::TryPlan(absl::Time now, std::optional<Trigger> trigger) {

@@ -16,6 +16,10 @@ namespace matins {
 // The version of the schema that this program reads and writes.
 inline constexpr int kSchemaVersion = 2;
 
+// Where a change of the definition takes the cursor back to: the instant of the change itself is
+// the new version's, and has not been looked at by it.
+inline absl::Time JustBefore(absl::Time change) { return change - absl::Microseconds(1); }
+
 // How long a held row waits for its node after not_before.
 inline constexpr absl::Duration kHoldFor = absl::Seconds(2);
 // A node without a Tick for so long counts as gone.

@@ -107,13 +107,59 @@ TEST_F(Acts, AChangeWithdrawsWhatWasPlannedAheadAndForgetsNoGap) {
   ASSERT_OK(RowOf(acts(), KeyOf("a", 0)).status());
   EXPECT_EQ(RowOf(acts(), KeyOf("a", 1)).status().code(), absl::StatusCode::kNotFound);
   ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "a"));
-  EXPECT_EQ(state.cursor, At(10));
+  EXPECT_EQ(state.cursor, At(10) - absl::Microseconds(1)) << "that instant is the new version's";
   EXPECT_FALSE(state.gap_from.has_value());
-  ASSERT_EQ(state.versions.size(), 1u) << "the newest in force at the cursor";
-  EXPECT_EQ(state.versions[0].from, At(10));
+  ASSERT_EQ(state.versions.size(), 2u) << "the newest, and what day 0 is judged by";
+  EXPECT_EQ(state.versions[0].number, 1);
+  EXPECT_EQ(state.versions[1].from, At(10));
   ASSERT_OK(PlanDays(store(), job, {1}).status());
   ASSERT_OK_AND_ASSIGN(const PeriodRow row, RowOf(acts(), KeyOf("a", 1)));
   EXPECT_EQ(row.generation, 1);
+}
+
+TEST_F(Acts, WhatWaitsIsReadWithTheVersionsThatItIsJudgedBy) {
+  Job job = PlainJob("a");
+  const auto versions = [&] {
+    const absl::StatusOr<JobState> read = ReadState(store(), "a");
+    std::vector<int> numbers;
+    for (const JobVersion& version : read.value().versions) {
+      numbers.push_back(version.number);
+    }
+    return numbers;
+  };
+  ASSERT_OK(acts().Apply(File({job}, "one")).status());
+  job.priority = 2;
+  ASSERT_OK(acts().Apply(File({job}, "two")).status());
+  ASSERT_OK_AND_ASSIGN(JobState state, ReadState(store(), "a"));
+  Intent intent = DayIntent(job, 0);
+  intent.version = 2;
+  ASSERT_OK(PlanIntents(store(), "a", {intent}).status());
+  for (const int priority : {3, 4}) {
+    world().SetClock(DueOf(0) + absl::Minutes(10 * priority));
+    job.priority = priority;
+    ASSERT_OK(acts().Apply(File({job}, absl::StrCat("digest", priority))).status());
+    // Planning goes on behind the change, and what was due before it waits.
+    ASSERT_OK_AND_ASSIGN(state, ReadState(store(), "a"));
+    PlanWrite write;
+    write.job = "a";
+    write.expected_revision = state.revision;
+    write.cursor = DueOf(0) + absl::Minutes(10 * priority) + absl::Minutes(1);
+    PlanRequest request;
+    request.writes = {write};
+    ASSERT_OK(store().Plan(request).status());
+  }
+  EXPECT_THAT(versions(), ElementsAre(2, 3, 4)) << "without a hole";
+  ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf("a", 0), "n1"));
+  EXPECT_THAT(versions(), ElementsAre(4)) << "what runs is not judged";
+  Outcome failed;
+  failed.kind = Outcome::Kind::kFailed;
+  failed.reason = reason::kExit;
+  ASSERT_OK_AND_ASSIGN(const std::string refused, FinishOne(store(), TicketOf(claim), failed));
+  EXPECT_EQ(refused, "");
+  EXPECT_THAT(versions(), ElementsAre(2, 3, 4));
+  const PeriodKey key = KeyOf("a", 0);
+  ASSERT_OK(acts().Skip({&key, 1}, {"cli:alice", "not wanted"}));
+  EXPECT_THAT(versions(), ElementsAre(4)) << "settled";
 }
 
 TEST_F(Acts, ASuspensionIsKeptWithWhoAndWhy) {

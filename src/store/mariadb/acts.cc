@@ -74,19 +74,20 @@ std::vector<Statement> ResumeJob(absl::string_view job, bool trigger, const Act&
 // been: the new version plans it anew.
 std::vector<Statement> WithdrawRows(absl::string_view job, absl::Time now) {
   // A job that was never planned has no cursor, and keeps all that it owes.
-  return {Sql("UPDATE job SET `cursor` = LEAST(`cursor`, ?) WHERE name = ?", {now, job}),
-          Sql("UPDATE job_watermark r SET r.op = 'withdrawn' WHERE r.job_name = ? AND "
-              "r.status = 'PLANNED' AND r.attempts_total = 0 AND r.generation = 1 AND "
-              "NOT r.manual AND r.due_at > ? ORDER BY r.period",
-              {job, now}),
-          Sql("DELETE g FROM job_watermark r STRAIGHT_JOIN job_journal g ON "
-              "g.job_name = r.job_name AND g.period = r.period WHERE r.job_name = ? AND "
-              "r.status = 'PLANNED' AND r.op = 'withdrawn'",
-              {job}),
-          Sql("DELETE FROM job_watermark WHERE job_name = ? AND status = 'PLANNED' AND "
-              "op = 'withdrawn'",
-              {job}),
-          TakeBackHeld(job)};
+  return {
+      Sql("UPDATE job SET `cursor` = LEAST(`cursor`, ?) WHERE name = ?", {JustBefore(now), job}),
+      Sql("UPDATE job_watermark r SET r.op = 'withdrawn' WHERE r.job_name = ? AND "
+          "r.status = 'PLANNED' AND r.attempts_total = 0 AND r.generation = 1 AND "
+          "NOT r.manual AND r.due_at > ? ORDER BY r.period",
+          {job, now}),
+      Sql("DELETE g FROM job_watermark r STRAIGHT_JOIN job_journal g ON "
+          "g.job_name = r.job_name AND g.period = r.period WHERE r.job_name = ? AND "
+          "r.status = 'PLANNED' AND r.op = 'withdrawn'",
+          {job}),
+      Sql("DELETE FROM job_watermark WHERE job_name = ? AND status = 'PLANNED' AND "
+          "op = 'withdrawn'",
+          {job}),
+      TakeBackHeld(job)};
 }
 
 // The rows may be another's between the act's clock and here: locked first, then dated. The last

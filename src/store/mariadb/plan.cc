@@ -40,14 +40,17 @@ std::vector<Statement> DueJobsOf(const ReadDueRequest& request) {
               {request.ahead, request.limit})};
 }
 
-// Those in force at or after min(cursor, gap_from): each that has no successor by then.
+// Those in force at or after min(cursor, gap_from): each that has no successor by then. And what
+// waits is judged by the version that was in force when it was due.
 constexpr absl::string_view kVersions =
     "SELECT v.job, v.version, v.from_at, v.definition FROM ? STRAIGHT_JOIN job j ON "
     "j.name = x.job STRAIGHT_JOIN job_version v ON v.job = j.name LEFT JOIN job_version n ON "
     "n.job = v.job AND n.version = (SELECT MIN(m.version) FROM job_version m WHERE "
     "m.job = v.job AND m.version > v.version) "
     "WHERE n.from_at IS NULL OR j.`cursor` IS NULL OR "
-    "n.from_at > LEAST(j.`cursor`, COALESCE(j.gap_from, j.`cursor`)) ORDER BY v.job, v.version";
+    "n.from_at > LEAST(j.`cursor`, COALESCE(j.gap_from, j.`cursor`)) OR v.version >= (SELECT "
+    "MIN(r.version) FROM job_watermark r WHERE r.job_name = j.name AND r.status IN ('PLANNED', "
+    "'FAILED') AND NOT r.held AND r.version > 0) ORDER BY v.job, v.version";
 
 constexpr absl::string_view kSpans =
     "SELECT s.job, s.from_at, s.to_at, s.first_period, s.last_period, s.count, s.reason, s.by_whom "

@@ -419,7 +419,7 @@ class ModelActs final : public ActStore {
     } else if (job.row.definition != definition.json) {
       Withdraw(name);
       s_.TakeBackHeld(name);
-      job.row.cursor = std::min(job.row.cursor, now);
+      job.row.cursor = std::min(job.row.cursor, JustBefore(now));
       ++job.row.revision;
       job.versions.push_back({number, now, definition.json});
       answer->changed.push_back(name);

@@ -378,10 +378,6 @@ class ModelStore final : public Store {
     state.pending = job.pending;
     state.suspended = job.row.suspension.has_value();
     const absl::Time after = std::min(state.cursor, state.gap_from.value_or(state.cursor));
-    for (const JobVersion& version : job.versions) {
-      if (version.from <= after) state.versions.clear();
-      state.versions.push_back(version);
-    }
     for (const auto& [key, row] : s_.rows) {
       if (key.job != name) continue;
       const bool is_final = !Open(row) || row.held;
@@ -390,6 +386,12 @@ class ModelStore final : public Store {
     std::sort(state.rows.begin(), state.rows.end(), [](const PeriodRow& a, const PeriodRow& b) {
       return std::tie(a.due, a.key.period) < std::tie(b.due, b.key.period);
     });
+    const std::optional<int> oldest = OldestJudging(state.rows);
+    for (const JobVersion& version : job.versions) {
+      const bool judges = oldest && version.number > *oldest;
+      if (version.from <= after && !judges) state.versions.clear();
+      state.versions.push_back(version);
+    }
     for (const SkipSpan& span : job.spans) {
       if (span.to > after) state.spans.push_back(span);
     }

@@ -79,7 +79,7 @@ std::vector<Statement> WithdrawRows(const Session& session, absl::string_view jo
   // job that was never planned has none, and keeps all that it owes.
   return {
       session.Of("update @.job set cursor = case when cursor is null then null else "
-                 "least(cursor, @NOW) end where name = $1",
+                 "least(cursor, @NOW - interval '1 microsecond') end where name = $1",
                  {UsableText(job)}),
       session.Of("with c as materialized (select @NOW as now), "
                  "l as materialized (select r.job_name, r.period from @.job_watermark r "

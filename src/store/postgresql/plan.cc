@@ -35,12 +35,15 @@ constexpr char kNamedJobs[] = R"(
     j.name in (select json_array_elements_text($1::json))
   order by j.name)";
 
+// What waits is judged by the version that was in force when it was due.
 constexpr char kVersions[] = R"(
   select v.job, v.version, v.from_at, v.definition from (
     select v.*, lead(v.from_at) over (partition by v.job order by v.version) as until
     from @.job_version v where v.job in (select json_array_elements_text($1::json))) v
   join @.job j on j.name = v.job
   where v.until is null or j.cursor is null or v.until > least(j.cursor, j.gap_from)
+    or v.version >= (select min(r.version) from @.job_watermark r where r.job_name = j.name and
+      r.status in ('PLANNED', 'FAILED') and not r.held and r.version > 0)
   order by v.job, v.version)";
 
 constexpr char kSpans[] = R"(

@@ -115,7 +115,7 @@ void ChangeJob(Connection& db, absl::Time now, const Definition& definition, int
   db.Sql(
         "UPDATE job SET version = ?1, source = ?2, digest = ?3, definition = ?4, next_look = 0, "
         "cursor = min(cursor, ?5), revision = revision + 1 WHERE name = ?6",
-        number, request.source, request.digest, definition.json, now, name)
+        number, request.source, request.digest, definition.json, JustBefore(now), name)
       .Run();
   WriteColumns(db, definition.job);
   WriteVersion(db, definition, number, now, request);

@@ -15,7 +15,9 @@ namespace {
 
 // ---- reading ----
 
+// After the rows: what waits is judged by the version that was in force when it was due.
 void ReadVersions(Connection& db, absl::Time after, JobState* state) {
+  const std::optional<int> oldest = OldestJudging(state->rows);
   Statement rows =
       db.Sql("SELECT version, from_at, definition FROM job_version WHERE job = ? ORDER BY version",
              state->job);
@@ -23,7 +25,8 @@ void ReadVersions(Connection& db, absl::Time after, JobState* state) {
     JobVersion version{static_cast<int>(rows.Int(0)), rows.Time(1, absl::InfinitePast()),
                        rows.Text(2)};
     // A version is in force until the next one's beginning: the older ones before that are past.
-    if (version.from <= after) state->versions.clear();
+    const bool judges = oldest && version.number > *oldest;
+    if (version.from <= after && !judges) state->versions.clear();
     state->versions.push_back(std::move(version));
   }
 }
@@ -92,8 +95,8 @@ JobState ReadJob(Connection& db, const std::string& name) {
     state.suspended = row.Bool(6);
   }
   const absl::Time after = std::min(state.cursor, state.gap_from.value_or(state.cursor));
-  ReadVersions(db, after, &state);
   ReadRows(db, &state);
+  ReadVersions(db, after, &state);
   ReadSpans(db, after, &state);
   return state;
 }
