@@ -26,6 +26,7 @@ class Deadlines : public ::testing::Test {
     job_.grace = absl::Seconds(3);
     job_.run.kind = RunKind::kHandler;
     job_.run.handler = "work";
+    referee_.Knows({job_, {{absl::InfinitePast(), absl::Minutes(1)}}});
     ASSERT_TRUE(database_.Migrate().ok());
     auto acts = database_.OpenActs();
     ASSERT_TRUE(acts.ok());

@@ -6,7 +6,6 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "base/time.h"
-#include "job/resolve.h"
 #include "lab/simulation.h"
 
 namespace matins {
@@ -167,14 +166,11 @@ void Simulation::DoneByAnother() {
   const SimJob& job = jobs_[random_.Below(jobs_.size())];
   // A cap counts what is owed, and planning learns of such a row only when it meets it.
   if (job.job.misfire == Misfire::kEach) return;
-  const auto resolved = ResolveJob(job.job);
-  if (!resolved.ok()) return;
-  const auto fire = resolved->schedule.Next(StoreNow() + absl::Seconds(6));
-  if (!fire.has_value()) return;
-  const PeriodKey key = {job.job.name, FormatInstant(fire->at)};
+  const absl::Time due = NextDue(job.versions, StoreNow() + absl::Seconds(6));
+  const PeriodKey key = {job.job.name, FormatInstant(due)};
   if (!database_->InsertDoneRow(key).ok()) return;
   Tell(absl::StrCat("done by another program: ", key.job, " ", key.period));
-  referee_.DoneByAnother(key, fire->at);
+  referee_.DoneByAnother(key, due);
   foreign_.insert(key);
   foreign_dated_.push_back(Dated(key));
 }
@@ -222,11 +218,12 @@ void Simulation::SuspendSomeJob() {
 void Simulation::ChangeSomeJob() {
   std::vector<Job> jobs;
   const size_t changed = random_.Below(jobs_.size());
-  jobs_[changed].job = ChangedJob(jobs_[changed], random_);
+  ChangeJob(jobs_[changed], FromMicros(ToMicros(referee_.Now())), random_);
   for (const SimJob& job : jobs_) jobs.push_back(job.job);
-  Tell(absl::StrCat("changed: ", jobs_[changed].job.name));
-  if (!ApplyJobs(jobs).ok()) return;
-  referee_.Changed(jobs_[changed].job);
+  Tell(absl::StrCat("changed: ", jobs_[changed].job.name, " ", jobs_[changed].job.schedule));
+  const absl::Status applied = ApplyJobs(jobs);
+  if (!applied.ok()) return referee_.Broken("lab", std::string(applied.message()));
+  referee_.Changed(jobs_[changed]);
 }
 
 // Nodes see it by themselves, and settle it when the clock has been steady; or somebody accepts it.

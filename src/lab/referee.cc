@@ -19,6 +19,11 @@ void Referee::Broken(absl::string_view promise, std::string what) {
   broken_.push_back(absl::StrCat(promise, ": ", what, " at ", FormatInstant(Now())));
 }
 
+void Referee::Knows(const SimJob& job) {
+  jobs_[job.job.name] = job.job;
+  versions_[job.job.name] = job.versions;
+}
+
 void Referee::Planned(absl::Span<const PlanWrite> writes, const PlanAnswers& answers) {
   for (size_t i = 0; i < writes.size(); ++i) {
     if (!answers.jobs[i].written) continue;
@@ -56,12 +61,13 @@ void Referee::Spanned(const std::string& job, const SkipSpan& span) {
   }
 }
 
-// Under a row that was deleted, what the span says of it stands again.
-bool Referee::IsSpanned(const std::string& job, absl::Time due) const {
-  const auto of_job = spans_.find(job);
-  return of_job != spans_.end() &&
-         std::any_of(of_job->second.begin(), of_job->second.end(),
-                     [&](const SkipSpan& span) { return span.from <= due && due <= span.to; });
+// Under a row that was deleted, what the span says of it stands again; and what the schedule in
+// force has not got is no gap.
+bool Referee::IsOwed(const std::string& job, absl::Time due) {
+  const std::vector<SkipSpan>& spans = spans_[job];
+  return IsDue(versions_[job], due) &&
+         std::none_of(spans.begin(), spans.end(),
+                      [&](const SkipSpan& span) { return span.from <= due && due <= span.to; });
 }
 
 void Referee::Started(const StartRequest& request, const StartAnswers& answers) {
@@ -96,6 +102,7 @@ void Referee::Started(const StartRequest& request, const StartAnswers& answers) 
       Broken("labels",
              absl::StrCat(name, " needs ", label, ", which ", request.node.name, " has not"));
     }
+    CheckSchedule(claim.key, row);
     CheckOrder(claim.key, row);
     CheckLock(claim.key, job);
     CheckCap(claim.key, row, job);
@@ -112,11 +119,17 @@ void Referee::Started(const StartRequest& request, const StartAnswers& answers) 
   }
 }
 
+void Referee::CheckSchedule(const PeriodKey& key, const Row& row) {
+  // What was tried once goes on, though the clock was set back before it and the schedule changed.
+  if (row.manual || row.claimed || IsDue(versions_[key.job], row.due)) return;
+  Broken("I15", absl::StrCat(Name(key), " started, and the schedule in force had not got it"));
+}
+
 void Referee::CheckOrder(const PeriodKey& key, const Row& row) {
   if (jobs_[key.job].backfill.order != Order::kStrict || row.manual) return;
   for (const auto& [other, older] : rows_) {
     if (other.job != key.job || older.due >= row.due || older.manual) continue;
-    if (older.state == State::kNoRow && IsSpanned(other.job, older.due)) continue;
+    if (older.state == State::kNoRow && !IsOwed(other.job, older.due)) continue;
     if (older.state != State::kDone && older.state != State::kSkipped) {
       Broken("I16", absl::StrCat(Name(key), " started before ", other.period, " was settled"));
       return;
@@ -293,6 +306,7 @@ void Referee::Deleted(const PeriodKey& key) {
   if (row.state == State::kRunning) row.wait = row.lease;
   row.state = State::kNoRow;
   row.generation = 0;  // told by the next claim
+  row.claimed = false;
   row.fence = 0;
   row.checkpoint = 0;
   row.commits = 0;
@@ -316,12 +330,12 @@ void Referee::DoneByAnother(const PeriodKey& key, absl::Time due) {
   row.due = due;
 }
 
-void Referee::Changed(const Job& job) {
+void Referee::Changed(const SimJob& job) {
   ++seen_["jobs changed"];
-  jobs_[job.name] = job;
+  Knows(job);
   for (auto& [key, row] : rows_) {
     const bool first = row.generation == 1 && !row.claimed && !row.manual;
-    if (key.job == job.name && row.state == State::kPlanned && first && row.due > Now()) {
+    if (key.job == job.job.name && row.state == State::kPlanned && first && row.due > Now()) {
       row.state = State::kNoRow;
     }
   }

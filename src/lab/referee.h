@@ -17,6 +17,7 @@
 #include "absl/types/span.h"
 #include "job/job.h"
 #include "job/values.h"
+#include "lab/workload.h"
 #include "store/store.h"
 
 namespace matins {
@@ -26,7 +27,11 @@ class Referee {
   // `now`: the store's clock as it would read under the lock.
   explicit Referee(std::function<absl::Time()> now) : now_(std::move(now)) {}
 
-  void Knows(const Job& job) { jobs_[job.name] = job; }
+  // All versions of a job, with the one that is in force from now.
+  void Knows(const SimJob& job);
+
+  // The store's clock never goes back behind what a tick has seen.
+  absl::Time Now() const { return std::max(now_(), mark_); }
 
   // What took effect, after each call.
   void Planned(absl::Span<const PlanWrite> writes, const PlanAnswers& answers);
@@ -44,7 +49,7 @@ class Referee {
   void DoneByAnother(const PeriodKey& key, absl::Time due);
   // A new version of the job is in force from now: what the old one planned beyond this instant,
   // and was never claimed, is withdrawn.
-  void Changed(const Job& job);
+  void Changed(const SimJob& job);
   // What a tick found out about the clock.
   void Ticked(const TickAnswer& answer);
   // The store burnt the fences of all live rows and set its mark anew.
@@ -72,15 +77,14 @@ class Referee {
     int commits = 0;
   };
 
-  // The store's clock never goes back behind what a tick has seen.
-  absl::Time Now() const { return std::max(now_(), mark_); }
   void NotFrozen(absl::string_view what);
   void Spanned(const std::string& job, const SkipSpan& span);
-  bool IsSpanned(const std::string& job, absl::Time due) const;
+  bool IsOwed(const std::string& job, absl::Time due);
   Row& At(const PeriodKey& key) { return rows_[key]; }
   void Burnt(const Ticket& ticket);
   void Owner(absl::string_view verb, const Ticket& ticket, absl::string_view lease_promise);
   void End(const FinishRequest& request);
+  void CheckSchedule(const PeriodKey& key, const Row& row);
   void CheckOrder(const PeriodKey& key, const Row& row);
   void CheckLock(const PeriodKey& key, const Job& job);
   void CheckCap(const PeriodKey& key, const Row& row, const Job& job);
@@ -89,6 +93,7 @@ class Referee {
   absl::Time mark_ = absl::InfinitePast();
   bool frozen_ = false;  // by a tick
   std::map<std::string, Job> jobs_;
+  std::map<std::string, std::vector<SimVersion>> versions_;
   std::map<PeriodKey, Row> rows_;
   std::map<std::string, std::vector<SkipSpan>> spans_;
   std::map<std::string, int64_t> last_fence_;

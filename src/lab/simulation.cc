@@ -51,7 +51,7 @@ absl::Status Simulation::Open(const SimDatabaseMaker& maker) {
   jobs_ = MakeJobs(random_);
   std::vector<Job> jobs;
   for (const SimJob& job : jobs_) {
-    referee_.Knows(job.job);
+    referee_.Knows(job);
     jobs.push_back(job.job);
   }
   RETURN_IF_ERROR(ApplyJobs(jobs));

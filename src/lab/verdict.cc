@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/time.h"
-#include "job/resolve.h"
 #include "job/words.h"
 #include "lab/simulation.h"
 
@@ -63,8 +62,7 @@ std::vector<std::string> Simulation::Unsettled() {
     filter.limit = 100'000;
     const auto rows = acts_->ReadRows(filter);
     const auto spans = acts_->ReadSpans(job.job.name);
-    const auto resolved = ResolveJob(job.job);
-    if (!rows.ok() || !spans.ok() || !resolved.ok()) return {"the store does not answer"};
+    if (!rows.ok() || !spans.ok()) return {"the store does not answer"};
     std::set<std::string> there;
     for (const PeriodRow& row : *rows) {
       there.insert(row.key.period);
@@ -75,13 +73,13 @@ std::vector<std::string> Simulation::Unsettled() {
       open.push_back(absl::StrCat(row.key.job, " ", row.key.period, " is still ", Word(row.status),
                                   " ", row.reason));
     }
-    for (auto fire = resolved->schedule.Next(start_ - absl::Microseconds(1));
-         fire.has_value() && fire->at <= until; fire = resolved->schedule.Next(fire->at)) {
+    for (absl::Time due = NextDue(job.versions, start_ - absl::Seconds(1)); due <= until;
+         due = NextDue(job.versions, due)) {
       const bool spanned = std::any_of(spans->begin(), spans->end(), [&](const SkipSpan& span) {
-        return span.from <= fire->at && fire->at <= span.to;
+        return span.from <= due && due <= span.to;
       });
-      if (!spanned && !there.contains(FormatInstant(fire->at))) {
-        open.push_back(absl::StrCat(job.job.name, " ", FormatInstant(fire->at), " has no row"));
+      if (!spanned && !there.contains(FormatInstant(due))) {
+        open.push_back(absl::StrCat(job.job.name, " ", FormatInstant(due), " has no row"));
       }
     }
   }
@@ -91,10 +89,15 @@ std::vector<std::string> Simulation::Unsettled() {
 std::string Simulation::JobLines() const {
   std::string lines;
   for (const SimJob& sim : jobs_) {
+    std::vector<std::string> versions;
+    for (const SimVersion& version : sim.versions) {
+      const absl::Time from = std::max(version.from, start_);
+      versions.push_back(absl::StrCat("{\"from\":", SecondsOf(from),
+                                      ",\"every\":", absl::ToInt64Seconds(version.every), "}"));
+    }
     absl::StrAppend(&lines, "{\"job\":\"", sim.job.name,
-                    "\",\"start\":", absl::ToUnixSeconds(start_),
-                    ",\"every\":", absl::ToInt64Seconds(sim.every),
-                    ",\"steps\":", StepsOf(sim.job.name), "}\n");
+                    "\",\"start\":", absl::ToUnixSeconds(start_), ",\"versions\":[",
+                    absl::StrJoin(versions, ","), "],\"steps\":", StepsOf(sim.job.name), "}\n");
   }
   return lines;
 }

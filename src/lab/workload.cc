@@ -10,10 +10,20 @@ namespace {
 constexpr int kSeconds[] = {15, 20, 30, 60};
 constexpr const char* kLabels[] = {"east", "large"};
 
+std::string ScheduleOf(int every) {
+  return every == 60 ? "0 * * * * *" : absl::StrCat("*/", every, " * * * * *");
+}
+
+const SimVersion& InForce(const std::vector<SimVersion>& versions, absl::Time t) {
+  size_t i = versions.size() - 1;
+  while (i > 0 && versions[i].from > t) --i;
+  return versions[i];
+}
+
 Job MakeJob(int number, int every, Random& random) {
   Job job;
   job.name = absl::StrCat("job-", number);
-  job.schedule = every == 60 ? "0 * * * * *" : absl::StrCat("*/", every, " * * * * *");
+  job.schedule = ScheduleOf(every);
   job.dialect = Dialect::kSeconds6;
   job.period = PeriodKind::kFire;
   job.misfire =
@@ -62,16 +72,33 @@ std::vector<SimJob> MakeJobs(Random& random) {
   const int count = 2 + static_cast<int>(random.Below(3));
   for (int i = 0; i < count; ++i) {
     const int every = kSeconds[random.Below(std::size(kSeconds))];
-    jobs.push_back({MakeJob(i, every, random), absl::Seconds(every)});
+    jobs.push_back({MakeJob(i, every, random), {{absl::InfinitePast(), absl::Seconds(every)}}});
   }
   return jobs;
 }
 
-Job ChangedJob(const SimJob& job, Random& random) {
-  Job changed = job.job;
-  changed.timeout += absl::Seconds(1 + random.Below(5));
-  changed.start_deadline += absl::Seconds(random.Below(3));
-  return changed;
+void ChangeJob(SimJob& job, absl::Time now, Random& random) {
+  job.job.timeout += absl::Seconds(1 + random.Below(5));
+  job.job.start_deadline += absl::Seconds(random.Below(3));
+  absl::Duration every = job.versions.back().every;
+  if (random.OneIn(2)) {
+    const int seconds = kSeconds[random.Below(std::size(kSeconds))];
+    job.job.schedule = ScheduleOf(seconds);
+    every = absl::Seconds(seconds);
+  }
+  job.versions.push_back({now, every});
+}
+
+bool IsDue(const std::vector<SimVersion>& versions, absl::Time t) {
+  const absl::Duration since = t - absl::UnixEpoch();
+  return since == absl::Floor(since, InForce(versions, t).every);
+}
+
+absl::Time NextDue(const std::vector<SimVersion>& versions, absl::Time t) {
+  // All of them are due on whole seconds.
+  absl::Duration next = absl::Floor(t - absl::UnixEpoch(), absl::Seconds(1)) + absl::Seconds(1);
+  while (!IsDue(versions, absl::UnixEpoch() + next)) next += absl::Seconds(1);
+  return absl::UnixEpoch() + next;
 }
 
 std::vector<std::string> MakeLabels(bool first_node, Random& random) {

@@ -12,17 +12,30 @@
 
 namespace matins {
 
+// From an instant of the store's clock on, the job is due at each multiple of `every`. That says it
+// without the code that works out schedules.
+struct SimVersion {
+  absl::Time from;
+  absl::Duration every;
+};
+
 // Short leases and short periods, so that a few minutes are a long history.
 struct SimJob {
   Job job;
-  absl::Duration every;
+  std::vector<SimVersion> versions;  // as they were applied; the last one is in force
 };
+
+// By the version in force at `t`. One that was applied later wins, though the clock was set back
+// before it.
+bool IsDue(const std::vector<SimVersion>& versions, absl::Time t);
+// The first instant after `t` at which the job is due.
+absl::Time NextDue(const std::vector<SimVersion>& versions, absl::Time t);
 
 // Two to four jobs of all policies, orders, overlaps, recoveries and limits; valid by the rules of
 // job files.
 std::vector<SimJob> MakeJobs(Random& random);
-// The same job with something of it changed.
-Job ChangedJob(const SimJob& job, Random& random);
+// Changes something of the job at `now` of the store's clock: now and then its schedule.
+void ChangeJob(SimJob& job, absl::Time now, Random& random);
 
 // The labels of a node's next incarnation. The first node always has them all, so that each job has
 // a node that may run it; the others come back with different ones.

@@ -40,7 +40,7 @@ def by_another(events, world):
     for event in events:
         key = event.get('job'), event.get('period')
         if key in told and event['type'] == 'jr' and event['ver'] == 1:
-            event.update(op='skip', by='person', reason='done by another program', db=told[key])
+            event.update(op='skip', by='person', reason='done by another program', manual=True, db=told[key])
         elif key in told and event['type'] == 'final' and event['state'] == 'DONE':
             event.update(state='SKIPPED', result_token=None)
 

@@ -109,7 +109,12 @@ class Demands:
             p = run.key[1]
             if run.starts and run.starts[0] < p:
                 self.bad('I15', 'started before its due time', run=run.key, early=round(p - run.starts[0], 3))
-            if not run.manual and p not in expected and p <= self.cut:         # later ones may be planned ahead
+            changed = run.skip == 'changed' and not run.starts
+            if changed and p in expected:
+                self.bad('I15', 'SKIPPED(changed), but the schedule in force contains it', run=run.key)
+            if run.state is None or changed or run.by_hand():
+                continue                                                        # never planned, or rightly withdrawn
+            if p not in expected and p <= self.cut:                             # later ones may be planned ahead
                 self.bad('I15', 'run for a period the schedule does not contain', run=run.key)
 
     def check_gaps(self):
@@ -129,11 +134,14 @@ class Demands:
         acts = [(t, 1, run.key[1]) for run in self.runs for t in run.starts]
         for p, spans in self.done.items():
             acts += [(a, 0, p) for a, _ in spans] + [(b, 2, p) for _, b in spans if b < INF]
-        open_, oldest = set(self.all), list(self.all)                               # a sorted list is a heap
+        owed = set(self.all)
+        open_, oldest = set(owed), list(self.all)                                   # a sorted list is a heap
         for t, kind, p in sorted(acts):
             if kind == 0:
                 open_.discard(p)
             elif kind == 2:
+                if p not in owed:
+                    continue
                 open_.add(p)
                 heapq.heappush(oldest, p)
             else:

@@ -24,7 +24,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 import cron
@@ -173,6 +173,15 @@ def read_jobs(store, given, quiet):
     return jobs
 
 
+def instant_of(key):
+    """Rows of other programs have no due instant; where no schedule has such a period either, its key stands for it."""
+    try:
+        told = datetime.fromisoformat(key.replace('Z', '+00:00'))
+        return (told if told.tzinfo else told.replace(tzinfo=timezone.utc)).timestamp()
+    except ValueError:
+        return key
+
+
 class Names:
     """(job, period's key) -> the instant it is due."""
 
@@ -181,7 +190,7 @@ class Names:
         self.told = {}
         for table in ('job_run', 'job_watermark'):
             for row in store.rows(table, ('job_name', 'period', 'due_at'), ('due_at',)):
-                self.told[row['job_name'], row['period']] = at(row['due_at'])
+                self.told[row['job_name'], row['period']] = at(row['due_at']) or instant_of(row['period'])
 
     def __call__(self, job, period):
         key = job, period

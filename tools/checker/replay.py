@@ -4,7 +4,8 @@ from collections import defaultdict
 from history import INF, LIVE, same_status
 
 # The reasons for which the scheduler itself may skip -> the only misfire policy that may give that reason.
-REASONS = {'missed': 'skip', 'superseded': 'latest', 'cap': None, 'expired': None, 'unfillable': None, 'replaced': None}
+REASONS = {'missed': 'skip', 'superseded': 'latest', 'cap': None, 'expired': None, 'unfillable': None, 'replaced': None,
+           'changed': None}
 OWNER_OPS = ('start', 'hb', 'ckpt', 'commit', 'fail')
 OTHER_OPS = ('plan', 'again', 'claim', 'reclaim', 'burn', 'skip')
 IDLE_OPS = ('dispatch', 'unhold', 'judge', 'putoff', 'cancel')     # change nothing that is judged here

@@ -191,6 +191,17 @@ def overtaken():
     return H.end()
 
 
+@right('a change: what the old schedule planned ahead is SKIPPED(changed)')
+def changed(skipped=540, ran=(480,)):
+    H = days(Story(blind=False, versions=[{'from': 0, 'every': 60}, {'from': 475, 'every': 120}]), 420)
+    if skipped:
+        H.jr(skipped, 'plan', 474)
+        H.skip(skipped, 476, by='policy', reason='changed')
+    H.run(*ran)
+    H.run(600)
+    return H.end()
+
+
 @right('recovery: rerun; lost five times: FAILED(lost)')
 def lost():
     H = days(Story(blind=False), 540)

@@ -1,5 +1,5 @@
 """Wrong histories: each must be caught by the promise named."""
-from right_histories import deleted, drill, held, opened_again, outage, overtaken, plain, rerun, waived, days, unaudited
+from right_histories import changed, deleted, drill, held, opened_again, outage, overtaken, plain, rerun, waived, days, unaudited
 from story import Story, drop, fences, jr, later, of, one, renumber
 
 WRONG = []
@@ -264,6 +264,10 @@ def _(H):
 @wrong('I15', 'period not in the schedule')
 def _(H):
     H.run(90, at=610)
+
+
+as_told('I15', 'a period of the schedule before the change', lambda: changed(skipped=None, ran=(480, 540)))
+as_told('I15', 'SKIPPED(changed), but the schedule in force contains it', lambda: changed(skipped=480, ran=()))
 
 
 @wrong('I16', 'ordered job: N+1 starts while N runs')
