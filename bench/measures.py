@@ -119,8 +119,15 @@ def first_runs():
                       {'starts': 2}, figures=('p50_ms', 'max_ms'), goals=(Goal('p50_ms', at_most=most),))
 
 
+def execs():
+    """What a call costs over what it runs."""
+    for store, most in (('postgresql', 20), ('sqlite', 12)):
+        yield Measure(f'exec/{store}', 'drivers/exec', store, f'exec/{store}', {'calls': 40}, {'calls': 5},
+                      figures=('over_ms', 'p50_ms', 'true_p50_ms', 'max_ms'), goals=(Goal('over_ms', at_most=most),))
+
+
 def drivers():
-    return [*drains(), *latencies(), *quiet_nodes(), *first_runs()]
+    return [*drains(), *latencies(), *quiet_nodes(), *first_runs(), *execs()]
 
 
 def peers():

@@ -23,6 +23,14 @@ std::string CommandOf(const CLI::App& app) {
   return chosen.empty() ? name : absl::StrCat(name, " ", CommandOf(*chosen.front()));
 }
 
+// `exec` runs what stands behind "--", whatever it looks like: nothing of it is ours to understand.
+int TakeRest(int argc, char** argv, Shell& shell) {
+  int end = 1;
+  while (end < argc && absl::string_view(argv[end]) != "--") ++end;
+  if (end < argc) shell.SetRest({argv + end + 1, argv + argc});
+  return end;
+}
+
 }  // namespace
 
 int RunCommandLine(int argc, char** argv) {
@@ -42,6 +50,7 @@ int RunCommandLine(int argc, char** argv) {
   });
   Shell shell;
   AddServeCommand(app, shell);
+  AddExecCommand(app, shell);
   AddJobCommands(app, shell);
   AddRunCommands(app, shell);
   AddHistoryCommands(app, shell);
@@ -53,6 +62,8 @@ int RunCommandLine(int argc, char** argv) {
   AddDatabaseCommands(app, shell);
   AddDemoCommand(app, shell);
   AddHousekeepingCommands(app, shell);
+  const bool is_exec = argc > 1 && absl::string_view(argv[1]) == "exec";
+  if (is_exec) argc = TakeRest(argc, argv, shell);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -62,7 +73,7 @@ int RunCommandLine(int argc, char** argv) {
       return kExitUsage;
     }
     // Help and version are "errors" with code 0; everything else is bad usage.
-    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+    return app.exit(error) == 0 ? kExitOk : (is_exec ? kExecOwn : 0) + kExitUsage;
   }
   return shell.exit_code();
 }

@@ -7,6 +7,7 @@
 namespace matins {
 
 void AddServeCommand(CLI::App& app, Shell& shell);
+void AddExecCommand(CLI::App& app, Shell& shell);
 void AddJobCommands(CLI::App& app, Shell& shell);
 void AddRunCommands(CLI::App& app, Shell& shell);      // run, wait, cancel, skip, backfill
 void AddHistoryCommands(CLI::App& app, Shell& shell);  // runs, logs

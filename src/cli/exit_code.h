@@ -16,8 +16,13 @@ enum ExitCode : int {
   kExitAway = 5,       // the store cannot be reached; nothing was done, try again
   kExitUnknown = 6,    // sent, and no answer came: it may have been done
   kExitTimeout = 7,    // waited as long as it was told to
+  kExitLost = 8,       // (exec) the run was taken from it, or cancelled: its result does not count
   kExitInternal = 70,  // a bug
 };
+
+// `matins exec` ends with its command's code; what it has to say itself is one of the above and
+// this.
+inline constexpr int kExecOwn = 100;
 
 ExitCode ExitCodeOf(const absl::Status& status);
 

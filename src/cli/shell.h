@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -50,11 +52,15 @@ class Shell {
   // For a command whose answer is itself a code, e.g. `wait`.
   void SetExit(int code) { exit_ = code; }
   int exit_code() const { return exit_; }
+  // What stands behind "--" on the command line, for commands that run it.
+  void SetRest(std::vector<std::string> rest) { rest_ = std::move(rest); }
+  const std::vector<std::string>& rest() const { return rest_; }
 
  private:
   std::string store_;
   std::string redis_;
   std::string output_ = "table";
+  std::vector<std::string> rest_;
   int exit_ = kExitOk;
 };
 

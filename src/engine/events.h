@@ -53,6 +53,7 @@ struct EngineEvent {
   PeriodKey key;           // empty where it is about no period
   int64_t fence = 0;
   std::string detail;
+  const Outcome* outcome = nullptr;  // kFinished: what the store accepted
 };
 
 class EngineEvents {

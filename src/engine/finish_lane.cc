@@ -261,7 +261,12 @@ void FinishLane::Accepted(InHand& run) {
   std::string how(Word(outcome.kind));
   if (!outcome.reason.empty()) absl::StrAppend(&how, ", ", outcome.reason);
   if (!outcome.message.empty()) absl::StrAppend(&how, ": ", outcome.message);
-  node_.Say(event::kFinished, run.run->claim.key, run.run->claim.fence, std::move(how));
+  if (!node_.events.Listens()) return;
+  node_.events.OnEvent({.name = event::kFinished,
+                        .key = run.run->claim.key,
+                        .fence = run.run->claim.fence,
+                        .detail = std::move(how),
+                        .outcome = &outcome});
 }
 
 bool FinishLane::RefusedEnd(InHand& run, const Refusal& refusal) {

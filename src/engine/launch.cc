@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "engine/timing.h"
+#include "engine/witness.h"
 #include "nlohmann/json.hpp"
 
 namespace matins {
@@ -35,6 +36,9 @@ Program ProgramOf(const RunSpec& spec) {
       return {.shell = spec.shell};
     case RunKind::kHandler:
       return {.handler = spec.handler};
+    case RunKind::kExec:
+      // Only the call itself knows; its runner puts it in.
+      return {};
   }
   return {};
 }
@@ -92,6 +96,35 @@ absl::StatusOr<RunRequest> CheckRequestOf(const LiveRun& run, absl::Duration las
   ASSIGN_OR_RETURN(RunRequest request, RequestOf(run, *run.job().check, last_proof));
   request.run = CheckId(run.claim.fence);
   return request;
+}
+
+void TakeClaim(EngineNode& node, Store& store, const Claim& claim, absl::Duration sent,
+               std::vector<RunRequest>& requests) {
+  ++node.counters.claims;
+  Testify(node, "claim", "ok", TicketOf(claim));
+  node.Say(event::kClaimed, claim.key, claim.fence);
+  auto run = std::make_shared<LiveRun>();
+  run->claim = claim;
+  run->sent = sent;
+  run->received = node.clock.BootNow();
+  absl::StatusOr<DefinitionPtr> definition =
+      node.definitions.Current(store, claim.key.job, claim.current_version);
+  absl::Status failed = definition.status();
+  if (definition.ok()) {
+    run->definition = *std::move(definition);
+    const Job& job = run->job();
+    run->time_out = TimeOutDeadline(sent, job.timeout, job.grace, job.lock.ttl);
+    absl::StatusOr<RunRequest> request = RunRequestOf(*run, node.options);
+    failed = request.status();
+    if (request.ok()) requests.push_back(*std::move(request));
+  }
+  const bool sooner = node.live.Add(run);
+  if (!failed.ok()) {
+    node.not_launched.Put({run, std::move(failed)});
+    node.Ring(LaneKind::kFinish);
+  } else if (sooner) {
+    node.Ring(LaneKind::kBeat);
+  }
 }
 
 }  // namespace matins

@@ -256,7 +256,7 @@ absl::Status StartLane::Take(const std::vector<Waiting>& rows, const StartReques
     const StartAnswer& answer = answers.rows[i];
     if (answer.result == StartResult::kStarted) {
       if (!said_.empty()) said_.erase(answer.key);
-      Launch(*answer.claim, sent, launched);
+      TakeClaim(node_, store(), *answer.claim, sent, launched);
     } else if (answer.result == StartResult::kNotDue && i < rows.size()) {
       Push({BootAt(rows[i].row.not_before, answers.now, received + absl::Milliseconds(1)),
             rows[i].row});
@@ -314,34 +314,6 @@ void StartLane::Refused(const StartAnswer& answer, std::vector<PeriodKey>& newco
       break;
     default:
       break;
-  }
-}
-
-void StartLane::Launch(const Claim& claim, absl::Duration sent, std::vector<RunRequest>& requests) {
-  ++node_.counters.claims;
-  Testify(node_, "claim", "ok", TicketOf(claim));
-  node_.Say(event::kClaimed, claim.key, claim.fence);
-  auto run = std::make_shared<LiveRun>();
-  run->claim = claim;
-  run->sent = sent;
-  run->received = node_.clock.BootNow();
-  absl::StatusOr<DefinitionPtr> definition =
-      node_.definitions.Current(store(), claim.key.job, claim.current_version);
-  absl::Status failed = definition.status();
-  if (definition.ok()) {
-    run->definition = *std::move(definition);
-    const Job& job = run->job();
-    run->time_out = TimeOutDeadline(sent, job.timeout, job.grace, job.lock.ttl);
-    absl::StatusOr<RunRequest> request = RunRequestOf(*run, node_.options);
-    failed = request.status();
-    if (request.ok()) requests.push_back(*std::move(request));
-  }
-  const bool sooner = node_.live.Add(run);
-  if (!failed.ok()) {
-    node_.not_launched.Put({run, std::move(failed)});
-    node_.Ring(LaneKind::kFinish);
-  } else if (sooner) {
-    node_.Ring(LaneKind::kBeat);
   }
 }
 

@@ -63,7 +63,6 @@ class StartLane final : public Lane {
                     const StartAnswers& answers, absl::Duration sent);
   void SayRefused(const StartAnswer& answer);
   void Refused(const StartAnswer& answer, std::vector<PeriodKey>& newcomers);
-  void Launch(const Claim& claim, absl::Duration sent, std::vector<RunRequest>& requests);
   absl::Status Replace(const std::vector<PeriodKey>& newcomers);
   void Push(Waiting waiting);
   int free_slots() const { return node_.options.slots - node_.live.count(); }

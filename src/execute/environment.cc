@@ -64,6 +64,18 @@ Variables UsualVariables(const UserAccount& account) {
           {"SHELL", "/bin/sh"},         {"LANG", "C.UTF-8"}};
 }
 
+// Of two of one name the first counts, as getenv(3) has it.
+Variables OwnVariables() {
+  Variables variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::pair<absl::string_view, absl::string_view> sides =
+        absl::StrSplit(*entry, absl::MaxSplits('=', 1));
+    if (absl::StartsWith(sides.first, "MATINS_")) continue;
+    variables.try_emplace(std::string(sides.first), sides.second);
+  }
+  return variables;
+}
+
 void AddOurs(const RunRequest& request, const std::string& socket,
              const std::string& checkpoint_file, Variables& variables) {
   const RunValues& values = request.values;
@@ -128,7 +140,7 @@ absl::StatusOr<std::vector<std::string>> BuildEnvironment(const RunRequest& requ
                                                           const UserAccount& account,
                                                           const std::string& socket,
                                                           const std::string& checkpoint_file) {
-  Variables variables = UsualVariables(account);
+  Variables variables = request.inherit_environment ? OwnVariables() : UsualVariables(account);
   RETURN_IF_ERROR(AddJobs(request, variables));
   RETURN_IF_ERROR(AddParams(request, variables));
   AddOurs(request, socket, checkpoint_file, variables);

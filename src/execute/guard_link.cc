@@ -87,12 +87,15 @@ std::optional<GuardMessage> Parse(char type, absl::string_view payload) {
   return std::nullopt;
 }
 
-absl::StatusOr<pid_t> SpawnGuard(const std::string& path, const std::string& label, int fd) {
+absl::StatusOr<pid_t> SpawnGuard(const std::string& path, const std::string& label, int fd,
+                                 bool pass_streams) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  if (!pass_streams) {
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  }
   posix_spawn_file_actions_adddup2(&actions, fd, 3);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -120,7 +123,8 @@ absl::StatusOr<pid_t> SpawnGuard(const std::string& path, const std::string& lab
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GuardLink>> GuardLink::Spawn(const GuardImage& image,
-                                                            const std::string& label) {
+                                                            const std::string& label,
+                                                            bool pass_streams) {
   int fds[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -133,7 +137,7 @@ absl::StatusOr<std::unique_ptr<GuardLink>> GuardLink::Spawn(const GuardImage& im
     close(fd);
     fd = high;
   }
-  absl::StatusOr<pid_t> pid = SpawnGuard(image.path(), label, fds[1]);
+  absl::StatusOr<pid_t> pid = SpawnGuard(image.path(), label, fds[1], pass_streams);
   close(fds[1]);
   if (!pid.ok()) {
     close(fds[0]);
@@ -160,7 +164,9 @@ void GuardLink::SendPlan(const GuardPlan& plan, Deadline lease, Deadline time_ou
                       .tail_bytes = static_cast<uint32_t>(plan.output.tail_bytes),
                       .change_user = plan.become.has_value(),
                       .n_argv = static_cast<uint32_t>(plan.argv.size()),
-                      .n_env = static_cast<uint32_t>(plan.env.size())};
+                      .n_env = static_cast<uint32_t>(plan.env.size()),
+                      .n_groups = 0,
+                      .pass_streams = plan.pass_streams};
   if (plan.become) {
     config.uid = plan.become->uid;
     config.gid = plan.become->gid;
@@ -180,10 +186,13 @@ void GuardLink::SendLease(Deadline lease) {
   if (!IsMutant(Mutant::kNoGuardDeadline)) Queue('D', Bytes(Wire(lease)));
 }
 
-void GuardLink::SendStop(StopReason reason, absl::Duration grace) {
+void GuardLink::SendSignal(int signal) { Queue('K', Bytes(static_cast<int32_t>(signal))); }
+
+void GuardLink::SendStop(StopReason reason, absl::Duration grace, int signal) {
   const int64_t ns = std::min<int64_t>(Nanos(grace), absl::ToInt64Nanoseconds(absl::Hours(24)));
   Queue('S', Bytes(guard_stop{.grace = std::max<int64_t>(ns, 0),
-                              .reason = static_cast<int32_t>(reason)}));
+                              .reason = static_cast<int32_t>(reason),
+                              .signal = signal}));
 }
 
 bool GuardLink::Flush() {

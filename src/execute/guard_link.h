@@ -32,6 +32,7 @@ struct GuardPlan {
   std::string return_program;
   std::string return_message;
   std::string record;  // the file that the guard holds locked while it lives
+  bool pass_streams = false;
 };
 
 struct GuardFailure {
@@ -46,9 +47,11 @@ using GuardMessage = std::variant<RunStarted, RunOutput, RunEnded, GuardFailure,
 // of the node.
 class GuardLink {
  public:
-  // Starts a guard that waits for its plan. Its name, for ps, ends with `label`.
+  // Starts a guard that waits for its plan. Its name, for ps, ends with `label`. It has this
+  // process's standard files with `pass_streams`, and none without.
   static absl::StatusOr<std::unique_ptr<GuardLink>> Spawn(const GuardImage& image,
-                                                          const std::string& label);
+                                                          const std::string& label,
+                                                          bool pass_streams = false);
   ~GuardLink();
 
   int fd() const { return fd_; }
@@ -56,7 +59,8 @@ class GuardLink {
 
   void SendPlan(const GuardPlan& plan, Deadline lease, Deadline time_out);
   void SendLease(Deadline lease);
-  void SendStop(StopReason reason, absl::Duration grace);
+  void SendStop(StopReason reason, absl::Duration grace, int signal);
+  void SendSignal(int signal);
   // Writes what is still to be written; true when nothing is left.
   bool Flush();
   // What has come, without waiting; GuardClosed last.

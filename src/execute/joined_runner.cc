@@ -32,6 +32,11 @@ class JoinedRunner final : public Runner {
     processes_->Stop(run, reason, grace);
     handlers_->Stop(run, reason, grace);
   }
+  void StopBySignal(int64_t run, StopReason reason, absl::Duration grace, int signal) override {
+    processes_->StopBySignal(run, reason, grace, signal);
+    handlers_->Stop(run, reason, grace);
+  }
+  void PassSignal(int64_t run, int signal) override { processes_->PassSignal(run, signal); }
   void MoveDeadlines(absl::Span<const DeadlineMove> moves) override {
     processes_->MoveDeadlines(moves);
     handlers_->MoveDeadlines(moves);

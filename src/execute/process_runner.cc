@@ -53,6 +53,7 @@ struct ProcessRun {
   // A wish that came before there was a guard to tell.
   StopReason early_stop = StopReason::kNone;
   absl::Duration early_kill;
+  int early_signal = 0;
   bool told_ended = false;
   std::string folder;
   std::unique_ptr<RunSocket> socket;
@@ -130,7 +131,22 @@ class ProcessRunner final : public Runner {
   }
 
   void Stop(int64_t run, StopReason reason, absl::Duration grace) override {
-    Command([this, run, reason, grace] { DoStop(run, reason, grace); });
+    StopBySignal(run, reason, grace, SIGTERM);
+  }
+
+  void StopBySignal(int64_t run, StopReason reason, absl::Duration grace, int signal) override {
+    Command([this, run, reason, grace, signal] { DoStop(run, reason, grace, signal); });
+  }
+
+  // One that comes before there is anybody to get it is lost, as it would be to a program that has
+  // not set up its handlers yet.
+  void PassSignal(int64_t run, int signal) override {
+    Command([this, run, signal] {
+      auto it = runs_.find(run);
+      if (it == runs_.end() || !it->second.link) return;
+      it->second.link->SendSignal(signal);
+      Flush(it->second);
+    });
   }
 
   void MoveDeadlines(absl::Span<const DeadlineMove> moves) override {
@@ -186,7 +202,8 @@ class ProcessRunner final : public Runner {
     }
     prepared.plan = *std::move(plan);
     absl::StatusOr<std::unique_ptr<GuardLink>> link =
-        GuardLink::Spawn(*image_, absl::StrCat(request.values.job, " ", request.values.period));
+        GuardLink::Spawn(*image_, absl::StrCat(request.values.job, " ", request.values.period),
+                         request.pass_streams);
     if (link.ok()) {
       prepared.link = *std::move(link);
     } else {
@@ -232,7 +249,8 @@ class ProcessRunner final : public Runner {
     loop_->Add(run.link->fd(), EPOLLIN, [this, id](uint32_t) { OnGuard(id); });
     run.link->SendPlan(prepared.plan.guard, run.lease, run.time_out);
     if (run.early_stop != StopReason::kNone) {
-      run.link->SendStop(run.early_stop, run.early_kill - SystemClock().BootNow());
+      run.link->SendStop(run.early_stop, run.early_kill - SystemClock().BootNow(),
+                         run.early_signal);
     }
     Flush(run);
   }
@@ -242,20 +260,22 @@ class ProcessRunner final : public Runner {
     loop_->Change(run.link->fd(), done ? EPOLLIN : EPOLLIN | EPOLLOUT);
   }
 
-  void DoStop(int64_t id, StopReason reason, absl::Duration grace) {
+  void DoStop(int64_t id, StopReason reason, absl::Duration grace, int signal) {
     auto it = runs_.find(id);
     if (it == runs_.end()) return;
     ProcessRun& run = it->second;
     const absl::Duration now = SystemClock().BootNow();
     run.stop.Ask(reason, now, grace);
     if (run.link) {
-      run.link->SendStop(reason, grace);
+      run.link->SendStop(reason, grace, signal);
       Flush(run);
       return;
     }
     run.early_kill =
         run.early_stop == StopReason::kNone ? now + grace : std::min(run.early_kill, now + grace);
-    if (run.early_stop == StopReason::kNone) run.early_stop = reason;
+    if (run.early_stop != StopReason::kNone) return;
+    run.early_stop = reason;
+    run.early_signal = signal;
   }
 
   void DoMove(const DeadlineMove& move) {
@@ -342,7 +362,7 @@ class ProcessRunner final : public Runner {
           run.stop.NextAt() == absl::InfiniteDuration() && run.stop.reason() != StopReason::kNone;
       if (late) {
         // First the reason: when it goes on it finds its tree dead, and has to know by whom.
-        run.link->SendStop(run.stop.reason(), absl::ZeroDuration());
+        run.link->SendStop(run.stop.reason(), absl::ZeroDuration(), SIGTERM);
         Flush(run);
         KillBelow(run.link->pid());
         kill(run.link->pid(), SIGCONT);

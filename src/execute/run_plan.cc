@@ -108,6 +108,7 @@ absl::StatusOr<RunPlan> PlanRun(const RunRequest& request, NodeFolder& node_fold
   plan.guard.dir = !request.dir.empty()       ? request.dir
                    : who.account.home.empty() ? "/"
                                               : who.account.home;
+  plan.guard.pass_streams = request.pass_streams;
   plan.guard.umask = request.umask.value_or(022);
   plan.guard.output = Clamped(request.output);
   if (!request.give_back.program.empty()) {

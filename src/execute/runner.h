@@ -108,6 +108,12 @@ struct RunRequest {
   // A handler that has not stopped by the lease's `kill` is let run on, its writes refused; with
   // this set, the whole process ends then (`on_lease_lost: abort_process`).
   bool abort_on_lease_lost = false;
+  // The program has this process's own environment, without what begins with MATINS_, in place of
+  // the usual variables; `env` and the run's own come on top.
+  bool inherit_environment = false;
+  // The program reads this process's standard input; what it writes is kept, and goes to this
+  // process's standard output and error as well. What does not take it makes the program wait.
+  bool pass_streams = false;
   GiveBack give_back;
 };
 
@@ -199,6 +205,12 @@ class Runner {
   // SIGTERM now, SIGKILL after `grace` or at an earlier deadline. Cannot be taken back, and the
   // first reason stands.
   virtual void Stop(int64_t run, StopReason reason, absl::Duration grace) = 0;
+  // The same with another signal in SIGTERM's place, for processes.
+  virtual void StopBySignal(int64_t run, StopReason reason, absl::Duration grace, int /*signal*/) {
+    Stop(run, reason, grace);
+  }
+  // To the run's whole tree of processes; nothing else changes.
+  virtual void PassSignal(int64_t /*run*/, int /*signal*/) {}
   // Sets the lease deadlines. A run whose stopping has begun is not let off.
   virtual void MoveDeadlines(absl::Span<const DeadlineMove> moves) = 0;
   virtual void Reply(int64_t run, int64_t ask, RunAnswer answer) = 0;

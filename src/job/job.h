@@ -78,7 +78,8 @@ struct EnvValue {
   bool operator==(const EnvValue&) const = default;
 };
 
-enum class RunKind { kCommand, kShell, kHandler };
+// kExec: what a call of `matins exec` is given, by that call alone (docs/exec.md); no node runs it.
+enum class RunKind { kCommand, kShell, kHandler, kExec };
 struct RunSpec {
   RunKind kind = RunKind::kHandler;
   std::vector<std::string> command;  // kCommand: argv, with {{templates}}

@@ -114,17 +114,19 @@ std::vector<std::string> ReadCommand(Fields& run) {
 
 RunSpec ReadSpec(Fields& run) {
   RunSpec spec;
-  const bool command = run.Has("command"), shell = run.Has("shell"), handler = run.Has("handler");
+  const bool command = run.Has("command"), shell = run.Has("shell"), handler = run.Has("handler"),
+             exec = run.Has("exec");
   for (const char* key : {"http", "worker"}) {
-    run.NotYet(key, "write command:, shell: or handler:");
+    run.NotYet(key, "write command:, shell:, handler: or exec:");
   }
   const bool later = run.Failed("http") || run.Failed("worker");
-  const bool bad = run.Failed("command") || run.Failed("shell") || run.Failed("handler");
-  const int given = command + shell + handler;
+  const bool bad =
+      run.Failed("command") || run.Failed("shell") || run.Failed("handler") || run.Failed("exec");
+  const int given = command + shell + handler + exec;
   if ((given > 1 || (given == 0 && run.empty())) && !later && !bad) {
     run.Error("command",
               absl::StrCat(run.path(), given == 0 ? " says nothing to run" : " says more than one"),
-              "write one of command: [...], shell: \"...\", handler: NAME");
+              "write one of command: [...], shell: \"...\", handler: NAME, exec: true");
   }
   if (command) {
     spec.kind = RunKind::kCommand;
@@ -140,6 +142,12 @@ RunSpec ReadSpec(Fields& run) {
     if (const absl::Status status = CheckName("handler", spec.handler);
         !status.ok() && !run.Failed("handler")) {
       run.Error("handler", status.message(), "");
+    }
+  } else if (exec) {
+    spec.kind = RunKind::kExec;
+    if (!run.BoolOr("exec", true) && !run.Failed("exec")) {
+      run.Error("exec", absl::StrCat(run.Path("exec"), " is true, or is left out"),
+                "write exec: true for a job that `matins exec` runs");
     }
   }
   run.Finish();
@@ -173,8 +181,10 @@ void ReadPlace(Fields& fields, Job& job) {
 void ReadRun(Fields& fields, Job& job) {
   if (!fields.Has("run")) {
     if (!fields.Failed("run")) {
-      fields.Error("run", "the job has nothing to run",
-                   "write run: { command: [...] }, { shell: \"...\" } or { handler: NAME }");
+      fields.Error(
+          "run", "the job has nothing to run",
+          "write run: { command: [...] }, { shell: \"...\" }, { handler: NAME } or { exec: "
+          "true }");
     }
   } else {
     Fields run = fields.Map("run");
@@ -183,6 +193,10 @@ void ReadRun(Fields& fields, Job& job) {
   if (fields.Has("check")) {
     Fields check = fields.Map("check");
     if (!fields.Failed("check")) job.check = ReadSpec(check);
+    if (job.check && job.check->kind == RunKind::kExec) {
+      fields.Error("check", "check: exec is for run alone",
+                   "write its command: [...] or shell: \"...\"");
+    }
   }
 }
 

@@ -92,6 +92,9 @@ MapWriter WriteRun(const RunSpec& run) {
     case RunKind::kHandler:
       map.Text("handler", run.handler);
       break;
+    case RunKind::kExec:
+      map.Plain("exec", "true");
+      break;
   }
   return map;
 }

@@ -43,7 +43,7 @@ absl::Span<const absl::string_view> Words<Mask>();  // none hash
 template <>
 absl::Span<const absl::string_view> Words<OnLeaseLost>();  // refuse abort_process
 template <>
-absl::Span<const absl::string_view> Words<RunKind>();  // command shell handler
+absl::Span<const absl::string_view> Words<RunKind>();  // command shell handler exec
 template <>
 absl::Span<const absl::string_view> Words<PeriodKind>();  // fire hour day week month
 template <>

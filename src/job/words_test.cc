@@ -28,7 +28,7 @@ TEST(Words, EachTableIsAsLongAsItsEnumAndReadsBack) {
   ExpectTable(LockProvider::kRedis, "redis");
   ExpectTable(Mask::kHash, "hash");
   ExpectTable(OnLeaseLost::kAbortProcess, "abort_process");
-  ExpectTable(RunKind::kHandler, "handler");
+  ExpectTable(RunKind::kExec, "exec");
   ExpectTable(PeriodKind::kMonth, "month");
   ExpectTable(Dialect::kOnCalendar, "oncalendar");
   ExpectTable(GapRule::kShift, "shift");

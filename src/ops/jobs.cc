@@ -46,12 +46,15 @@ absl::StatusOr<Owed> NotYetPlanned(const PlanInput& input, const ResolvedJob& jo
 std::vector<std::string> WantedLabels(const Job& job) {
   std::vector<std::string> labels = job.nodes;
   if (job.run.kind == RunKind::kHandler) labels.push_back(HandlerLabel(job.run.handler));
+  if (job.run.kind == RunKind::kExec) labels.push_back(kExecLabel);
   return labels;
 }
 
 // The labels of the living node that lacks the fewest; nothing where one has them all, or none
 // lives.
 std::vector<std::string> Unserved(const Job& job, const std::vector<NodeRow>& living) {
+  // It waits for no node, but for the next call.
+  if (job.run.kind == RunKind::kExec) return {};
   const std::vector<std::string> wanted = WantedLabels(job);
   std::optional<std::vector<std::string>> fewest;
   for (const NodeRow& node : living) {

@@ -43,14 +43,14 @@ static void reset_signals(void) {
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void place_files(int output, int failure) {
+static void place_files(const struct child_plan* plan, int output, int error, int failure) {
   /* Everything goes first above the numbers that are to be filled, so that none is overwritten. */
   output = fcntl(output, F_DUPFD_CLOEXEC, 10);
+  error = fcntl(error, F_DUPFD_CLOEXEC, 10);
   failure = fcntl(failure, F_DUPFD_CLOEXEC, 10);
-  int null = open("/dev/null", O_RDONLY);
-  dup2(null, 0);
+  if (!plan->config.pass_streams) dup2(open("/dev/null", O_RDONLY), 0);
   dup2(output, 1);
-  dup2(output, 2);
+  dup2(error, 2);
   dup3(failure, FAILURE_FD, O_CLOEXEC);
   if (syscall(SYS_close_range, FAILURE_FD + 1, ~0u, 0) != 0) {
     for (int fd = FAILURE_FD + 1; fd < 65536; fd++) close(fd);
@@ -107,14 +107,15 @@ static void exec_program(const struct child_plan* plan) {
   errno = seen;
 }
 
-void child_run(const struct child_plan* plan, int output, int failure, int guard_pid) {
+void child_run(const struct child_plan* plan, int output, int error, int failure, int guard_pid) {
   setsid();
   reset_signals();
   if (plan->config.change_user) {
     /* So that the job can open /dev/stdout, which is this pipe. */
     if (fchown(output, plan->config.uid, plan->config.gid) != 0) errno = 0;
+    if (fchown(error, plan->config.uid, plan->config.gid) != 0) errno = 0;
   }
-  place_files(output, failure);
+  place_files(plan, output, error, failure);
   umask((mode_t)plan->config.umask);
   if (plan->config.change_user) become_user(plan);
   /* After the change of user, which would clear it. */

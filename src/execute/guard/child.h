@@ -19,9 +19,10 @@ struct child_failure {
   char file[4000]; /* the file, or directory, that it is about */
 };
 
-/* In the child after fork: never returns. `output` becomes stdout and stderr, stdin is /dev/null,
- * and `failure` (close-on-exec) carries a struct child_failure when something does not work. */
-void child_run(const struct child_plan* plan, int output, int failure, int guard_pid)
+/* In the child after fork: never returns. `output` becomes stdout, `error` (it may be the same)
+ * stderr; stdin is /dev/null, or with pass_streams stays; and `failure` (close-on-exec) carries a
+ * struct child_failure when something does not work. */
+void child_run(const struct child_plan* plan, int output, int error, int failure, int guard_pid)
     __attribute__((noreturn));
 
 #endif /* MATINS_EXECUTE_GUARD_CHILD_H_ */

@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
@@ -22,6 +23,7 @@
 
 #include "child.h"
 #include "output.h"
+#include "pass.h"
 #include "tree.h"
 #include "wire.h"
 
@@ -36,15 +38,22 @@ enum { NODE_FD = 3, MAX_CONFIG = 64 << 20 };
 static const int64_t kMs = 1000000;
 static const int64_t kSlowKill = 5000000000; /* ns of killing after which it is told as not dead */
 
+/* A pipe that the job writes to, and where what comes out of it is passed on. */
+struct source {
+  int fd; /* -1: closed */
+  struct pass pass;
+};
+
 static struct guard {
   struct child_plan plan;
   char *return_program, *return_message, *record;
   size_t return_size;
   struct output output;
-  int output_fd, failure_fd, child_fd, timer_fd, node_pidfd; /* -1: closed */
+  struct source source[2]; /* standard output and error; one for both where they are the same */
+  int failure_fd, child_fd, timer_fd, node_pidfd; /* -1: closed */
   int main_pid, main_alive, wait_status, tree_dead;
   int started_told, ended_told, node_dead;
-  int reason, term_sent, kill_sent;
+  int reason, term_sent, kill_sent, stop_signal;
   int64_t asked_kill, kill_since, next_kill, next_late;
   char in[256]; /* one frame from the node, as far as it came */
   size_t in_size;
@@ -103,8 +112,17 @@ static void take_frame(char type, const char* payload) {
   if (type == 'S') {
     struct guard_stop stop;
     memcpy(&stop, payload, sizeof stop);
-    if (g.reason == GUARD_NONE) g.reason = stop.reason;
+    /* One that has ended while its output still waits to be read ended by itself. */
+    if (g.reason == GUARD_NONE && !g.tree_dead) {
+      g.reason = stop.reason;
+      g.stop_signal = stop.signal;
+    }
     g.asked_kill = earlier(g.asked_kill, now_ns() + stop.grace);
+  }
+  if (type == 'K') {
+    int32_t signal;
+    memcpy(&signal, payload, sizeof signal);
+    if (!g.tree_dead && signal > 0 && signal < NSIG) tree_signal(getpid(), -1, signal);
   }
 }
 
@@ -195,14 +213,41 @@ static void tell_started(void) {
   queue_frame('P', &pid, sizeof pid, 0);
 }
 
+/* Where both are one file, one pipe keeps the order of what is written to them. */
+static int is_one_file(int a, int b) {
+  struct stat first, second;
+  return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino && first.st_rdev == second.st_rdev;
+}
+
+/* The ends that the job gets; 0, or -1 where there are no pipes. */
+static int open_sources(int* output, int* error) {
+  int ends[2];
+  const int pass = g.plan.config.pass_streams;
+  if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+  g.source[0].fd = ends[0];
+  *output = *error = ends[1];
+  pass_open(&g.source[0].pass, pass ? 1 : -1);
+  if (pass && !is_one_file(1, 2)) {
+    if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+    g.source[1].fd = ends[0];
+    *error = ends[1];
+    pass_open(&g.source[1].pass, 2);
+  }
+  for (int i = 0; i < 2; i++) {
+    if (g.source[i].fd >= 0) fcntl(g.source[i].fd, F_SETFL, O_NONBLOCK);
+  }
+  return 0;
+}
+
 static void start_program(void) {
-  int output[2], failure[2];
+  int output, error, failure[2];
   struct child_failure told = {{GUARD_AT_FORK, 0}, ""};
   if (output_open(&g.output, g.plan.config.head_bytes, g.plan.config.tail_bytes) == 0 &&
-      pipe2(output, O_CLOEXEC) == 0 && pipe2(failure, O_CLOEXEC) == 0) {
+      open_sources(&output, &error) == 0 && pipe2(failure, O_CLOEXEC) == 0) {
     int guard_pid = getpid();
     g.main_pid = fork();
-    if (g.main_pid == 0) child_run(&g.plan, output[1], failure[1], guard_pid);
+    if (g.main_pid == 0) child_run(&g.plan, output, error, failure[1], guard_pid);
   } else {
     g.main_pid = -1;
   }
@@ -212,11 +257,10 @@ static void start_program(void) {
     return tell_failure(&told);
   }
   g.main_alive = 1;
-  close(output[1]);
+  if (error != output) close(error);
+  close(output);
   close(failure[1]);
-  g.output_fd = output[0];
   g.failure_fd = failure[0];
-  fcntl(g.output_fd, F_SETFL, O_NONBLOCK);
   fcntl(g.failure_fd, F_SETFL, O_NONBLOCK);
 }
 
@@ -234,20 +278,29 @@ static void read_failure(void) {
   }
 }
 
-/* At most `rounds` reads, so that a job that never stops writing cannot keep the deadlines out. */
-static void read_output(int rounds) {
-  static char bytes[65536];
-  while (g.output_fd >= 0 && rounds-- > 0) {
-    ssize_t n = read(g.output_fd, bytes, sizeof bytes);
+/* At most `rounds` reads, so that a job that never stops writing cannot keep the deadlines out.
+ * Answers whether nothing is left in the pipe or on its way. */
+static int read_source(struct source* source, int rounds) {
+  static char bytes[sizeof source->pass.bytes];
+  pass_flush(&source->pass);
+  while (source->fd >= 0 && !pass_left(&source->pass) && rounds-- > 0) {
+    ssize_t n = read(source->fd, bytes, sizeof bytes);
     if (n > 0) {
       output_add(&g.output, bytes, (size_t)n);
+      pass_add(&source->pass, bytes, (size_t)n);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-      close(g.output_fd);
-      g.output_fd = -1;
+      close(source->fd);
+      source->fd = -1;
     } else {
-      return;
+      return 1;
     }
   }
+  return source->fd < 0 && !pass_left(&source->pass);
+}
+
+static int read_output(int rounds) {
+  const int first = read_source(&g.source[0], rounds);
+  return read_source(&g.source[1], rounds) && first;
 }
 
 static void queue_output(void) {
@@ -303,7 +356,7 @@ static void apply_deadlines(int64_t now) {
   if (g.reason == GUARD_NONE) return;
   if (kill_at() <= now) g.kill_sent = 1;
   if (!g.term_sent && !g.kill_sent) {
-    tree_signal(getpid(), -1, SIGTERM);
+    tree_signal(getpid(), -1, g.stop_signal > 0 ? g.stop_signal : SIGTERM);
     tree_signal(getpid(), -1, SIGCONT); /* a stopped process sees SIGTERM only when it goes on */
   }
   g.term_sent = 1;
@@ -324,7 +377,9 @@ static void tell_end(int64_t now) {
   read_failure();
   if (g.ended_told) return;
   if (!g.started_told) tell_started();
-  read_output(64); /* what the pipe still holds; whoever else holds it is not waited for */
+  /* What the pipes still hold; whoever else holds them is not waited for. Where it is passed on, it
+   * is all passed on first, as long as the run has time. */
+  if (!read_output(64) && g.plan.config.pass_streams && kill_at() > now && !g.kill_sent) return;
   queue_output();
   struct rusage usage;
   getrusage(RUSAGE_CHILDREN, &usage);
@@ -371,9 +426,10 @@ static void give_back(void) {
 static void set_timer(int64_t now) {
   const struct guard_config* config = &g.plan.config;
   int64_t at = GUARD_NEVER;
-  if (!g.kill_sent && g.main_alive) {
+  if (!g.kill_sent && (g.main_alive || (g.tree_dead && !g.ended_told))) {
     at = kill_at();
-    if (!g.term_sent) at = earlier(at, earlier(config->lease.stop, config->time_out.stop));
+    if (!g.term_sent && g.main_alive)
+      at = earlier(at, earlier(config->lease.stop, config->time_out.stop));
   }
   if (!g.tree_dead && (g.kill_sent || !g.main_alive)) at = g.next_kill;
   if (g.output.late_size > 0 && g.started_told && g.out_size == 0) at = earlier(at, g.next_late);
@@ -386,17 +442,23 @@ static void set_timer(int64_t now) {
   timerfd_settime(g.timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
+static struct pollfd source_wait(const struct source* source) {
+  if (pass_left(&source->pass)) return (struct pollfd){source->pass.fd, POLLOUT, 0};
+  return (struct pollfd){source->fd, POLLIN, 0};
+}
+
 static void wait_for_something(void) {
   struct pollfd fds[] = {
       {g.node_dead ? -1 : NODE_FD, (short)(POLLIN | (g.out_size > 0 ? POLLOUT : 0)), 0},
-      {g.output_fd, POLLIN, 0},
       {g.failure_fd, POLLIN, 0},
       {g.child_fd, POLLIN, 0},
       {g.timer_fd, POLLIN, 0},
       {g.node_dead ? -1 : g.node_pidfd, POLLIN, 0},
+      source_wait(&g.source[0]),
+      source_wait(&g.source[1]),
   };
   poll(fds, sizeof fds / sizeof fds[0], -1);
-  if (fds[5].revents & POLLIN) node_died();
+  if (fds[4].revents & POLLIN) node_died();
 }
 
 static void set_up(void) {
@@ -415,7 +477,7 @@ static void set_up(void) {
   sigprocmask(SIG_SETMASK, &child, NULL);
   g.child_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
   g.timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-  g.output_fd = g.failure_fd = -1;
+  g.source[0].fd = g.source[1].fd = g.failure_fd = -1;
   g.asked_kill = GUARD_NEVER;
   if (g.child_fd < 0 || g.timer_fd < 0) _exit(70);
 }
@@ -428,7 +490,15 @@ int main(void) {
    * its end too: the process itself is watched as well. */
   g.node_pidfd = (int)syscall(SYS_pidfd_open, g.plan.config.node_pid, 0);
   if (getppid() == g.plan.config.node_pid) {
-    start_program();
+    if (kill_at() > now_ns()) {
+      start_program();
+    } else {
+      /* The node slept over its lease: nothing is started that would have to be dead by now. */
+      const struct guard_config* config = &g.plan.config;
+      g.reason = config->lease.kill <= config->time_out.kill ? GUARD_LEASE_LOST : GUARD_TIME_OUT;
+      g.wait_status = SIGKILL;
+      g.tree_dead = 1;
+    }
   } else {
     node_died();
     g.tree_dead = 1;

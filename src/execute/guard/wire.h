@@ -7,6 +7,7 @@
  *      dir, n_argv words, n_env variables, n_groups of u32, return program, return message, record
  *   D  struct guard_deadline: the lease moves
  *   S  struct guard_stop
+ *   K  i32 signal: to the whole tree, and nothing else changes
  * From the guard:
  *   P  i32 pid: the program was started
  *   N  struct guard_failure, then the string of the file it is about: nothing was started; last
@@ -50,12 +51,14 @@ struct guard_config {
   uint32_t n_argv;
   uint32_t n_env;
   uint32_t n_groups;
+  int32_t pass_streams; /* the program has the guard's own standard input, and what it writes goes
+                           to the guard's standard output and error as well */
 };
 
 struct guard_stop {
   int64_t grace; /* ns */
   int32_t reason;
-  int32_t unused;
+  int32_t signal; /* what asks it to end; 0: SIGTERM */
 };
 
 struct guard_failure {
