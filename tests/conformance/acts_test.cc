@@ -117,6 +117,29 @@ TEST_F(Acts, AChangeWithdrawsWhatWasPlannedAheadAndForgetsNoGap) {
   EXPECT_EQ(row.generation, 1);
 }
 
+TEST_F(Acts, AClockSetBackBehindAChangeReadsTheVersionBeforeIt) {
+  Job job = PlainJob("a");
+  for (const int hour : {0, 1, 2}) {
+    world().SetClock(DueOf(0) + absl::Hours(hour));
+    job.priority = hour;
+    ASSERT_OK(acts().Apply(File({job}, absl::StrCat("digest", hour))).status());
+  }
+  world().SetClock(DueOf(0) + absl::Hours(3));
+  ASSERT_OK_AND_ASSIGN(JobState state, ReadState(store(), "a"));
+  PlanWrite write;
+  write.job = "a";
+  write.expected_revision = state.revision;
+  write.cursor = DueOf(0) + absl::Hours(3);
+  PlanRequest request;
+  request.writes = {write};
+  ASSERT_OK(store().Plan(request).status());
+  ASSERT_OK_AND_ASSIGN(state, ReadState(store(), "a"));
+  EXPECT_EQ(state.versions.front().number, 3);
+  world().SetClock(DueOf(0) + absl::Minutes(90));
+  ASSERT_OK_AND_ASSIGN(state, ReadState(store(), "a"));
+  EXPECT_EQ(state.versions.front().number, 2) << "it is in force again, and planning begins now";
+}
+
 TEST_F(Acts, WhatWaitsIsReadWithTheVersionsThatItIsJudgedBy) {
   Job job = PlainJob("a");
   const auto versions = [&] {

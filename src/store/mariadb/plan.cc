@@ -40,7 +40,8 @@ std::vector<Statement> DueJobsOf(const ReadDueRequest& request) {
               {request.ahead, request.limit})};
 }
 
-// Those in force at or after min(cursor, gap_from): each that has no successor by then. And what
+// Those in force at or after min(cursor, gap_from, now), which is before the cursor where the clock
+// has been set back: each that has no successor by then. And what
 // waits is judged by the version that was in force when it was due.
 constexpr absl::string_view kVersions =
     "SELECT v.job, v.version, v.from_at, v.definition FROM ? STRAIGHT_JOIN job j ON "
@@ -48,7 +49,7 @@ constexpr absl::string_view kVersions =
     "n.job = v.job AND n.version = (SELECT MIN(m.version) FROM job_version m WHERE "
     "m.job = v.job AND m.version > v.version) "
     "WHERE n.from_at IS NULL OR j.`cursor` IS NULL OR "
-    "n.from_at > LEAST(j.`cursor`, COALESCE(j.gap_from, j.`cursor`)) OR v.version >= (SELECT "
+    "n.from_at > LEAST(j.`cursor`, COALESCE(j.gap_from, j.`cursor`), ?) OR v.version >= (SELECT "
     "MIN(r.version) FROM job_watermark r WHERE r.job_name = j.name AND r.status IN ('PLANNED', "
     "'FAILED') AND NOT r.held AND r.version > 0) ORDER BY v.job, v.version";
 
@@ -56,7 +57,7 @@ constexpr absl::string_view kSpans =
     "SELECT s.job, s.from_at, s.to_at, s.first_period, s.last_period, s.count, s.reason, s.by_whom "
     "FROM ? STRAIGHT_JOIN job j ON j.name = x.job STRAIGHT_JOIN job_span s ON s.job = j.name "
     "WHERE s.kind = 'skipped' AND (j.`cursor` IS NULL OR "
-    "s.to_at > LEAST(j.`cursor`, COALESCE(j.gap_from, j.`cursor`))) ORDER BY s.job, s.from_at";
+    "s.to_at > LEAST(j.`cursor`, COALESCE(j.gap_from, j.`cursor`), ?)) ORDER BY s.job, s.from_at";
 
 // Two queries, not one with OR: each has its index.
 Statement OpenRows(const Value& names) {
@@ -110,13 +111,13 @@ absl::StatusOr<DueJobs> MariadbStore::ReadDue(const ReadDueRequest& request) {
     due.jobs.push_back(std::move(job));
   }
   const Value names = JsonTable(list.Take(), "job name");
-  ASSIGN_OR_RETURN(
-      const std::vector<Rows> rest,
-      connection.Commit({Sql(kVersions, {names}), OpenRows(names), Sql(kSpans, {names}),
-                         Sql("SELECT j.name, j.next_look FROM job j WHERE NOT "
-                             "j.deleted AND j.next_look IS NOT NULL ORDER BY "
-                             "j.next_look LIMIT ?",
-                             {static_cast<int64_t>(due.jobs.size()) + 1})}));
+  ASSIGN_OR_RETURN(const std::vector<Rows> rest,
+                   connection.Commit({Sql(kVersions, {names, due.now}), OpenRows(names),
+                                      Sql(kSpans, {names, due.now}),
+                                      Sql("SELECT j.name, j.next_look FROM job j WHERE NOT "
+                                          "j.deleted AND j.next_look IS NOT NULL ORDER BY "
+                                          "j.next_look LIMIT ?",
+                                          {static_cast<int64_t>(due.jobs.size()) + 1})}));
   for (int i = 0; i < rest[0].size(); ++i) {
     due.jobs[index[rest[0].Text(i, 0)]].versions.push_back(
         {static_cast<int>(rest[0].Int(i, 1)), rest[0].Time(i, 2), rest[0].Text(i, 3)});

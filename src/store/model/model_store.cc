@@ -377,7 +377,8 @@ class ModelStore final : public Store {
     state.gap_from = job.row.gap_from;
     state.pending = job.pending;
     state.suspended = job.row.suspension.has_value();
-    const absl::Time after = std::min(state.cursor, state.gap_from.value_or(state.cursor));
+    const absl::Time after =
+        std::min({state.cursor, state.gap_from.value_or(state.cursor), s_.Now()});
     for (const auto& [key, row] : s_.rows) {
       if (key.job != name) continue;
       const bool is_final = !Open(row) || row.held;

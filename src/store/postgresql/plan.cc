@@ -35,13 +35,14 @@ constexpr char kNamedJobs[] = R"(
     j.name in (select json_array_elements_text($1::json))
   order by j.name)";
 
-// What waits is judged by the version that was in force when it was due.
+// From before the cursor, where the clock has been set back before it. What waits is judged by the
+// version that was in force when it was due.
 constexpr char kVersions[] = R"(
   select v.job, v.version, v.from_at, v.definition from (
     select v.*, lead(v.from_at) over (partition by v.job order by v.version) as until
     from @.job_version v where v.job in (select json_array_elements_text($1::json))) v
   join @.job j on j.name = v.job
-  where v.until is null or j.cursor is null or v.until > least(j.cursor, j.gap_from)
+  where v.until is null or j.cursor is null or v.until > least(j.cursor, j.gap_from, $2::timestamptz)
     or v.version >= (select min(r.version) from @.job_watermark r where r.job_name = j.name and
       r.status in ('PLANNED', 'FAILED') and not r.held and r.version > 0)
   order by v.job, v.version)";
@@ -50,7 +51,7 @@ constexpr char kSpans[] = R"(
   select s.job, s.from_at, s.to_at, s.first_period, s.last_period, s.count, s.reason, s.by_whom
   from @.job_span s join @.job j on j.name = s.job
   where s.job in (select json_array_elements_text($1::json)) and s.kind = 'skipped'
-    and (j.cursor is null or s.to_at > least(j.cursor, j.gap_from))
+    and (j.cursor is null or s.to_at > least(j.cursor, j.gap_from, $2::timestamptz))
   order by s.job, s.from_at)";
 
 // Queries of their own, not one with OR: each has its index.
@@ -107,8 +108,9 @@ absl::StatusOr<DueJobs> PostgresStore::ReadDue(const ReadDueRequest& request) {
   const std::string list = JsonStrings(names);
   ASSIGN_OR_RETURN(
       const std::vector<Rows> rest,
-      connection.Commit({session_.Of(kVersions, {list}), session_.Of(OpenRows(), {list}),
-                         session_.Of(kSpans, {list}),
+      connection.Commit({session_.Of(kVersions, {list, TimeParam(due.now)}),
+                         session_.Of(OpenRows(), {list}),
+                         session_.Of(kSpans, {list, TimeParam(due.now)}),
                          session_.Of("select min(j.next_look) from @.job j where not j.deleted and "
                                      "j.name not in (select json_array_elements_text($1::json))",
                                      {list})}));

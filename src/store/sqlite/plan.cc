@@ -77,7 +77,7 @@ void ReadSpans(Connection& db, absl::Time after, JobState* state) {
   }
 }
 
-JobState ReadJob(Connection& db, const std::string& name) {
+JobState ReadJob(Connection& db, const std::string& name, absl::Time now) {
   JobState state;
   state.job = name;
   {
@@ -94,7 +94,8 @@ JobState ReadJob(Connection& db, const std::string& name) {
     if (!row.Null(5)) state.pending = FromWord<Trigger>(row.Text(5));
     state.suspended = row.Bool(6);
   }
-  const absl::Time after = std::min(state.cursor, state.gap_from.value_or(state.cursor));
+  // Behind the cursor too, where the clock has been set back before it.
+  const absl::Time after = std::min({state.cursor, state.gap_from.value_or(state.cursor), now});
   ReadRows(db, &state);
   ReadVersions(db, after, &state);
   ReadSpans(db, after, &state);
@@ -318,7 +319,7 @@ absl::StatusOr<DueJobs> SqliteStore::ReadDue(const ReadDueRequest& request) {
       }
     }
   }
-  for (const std::string& name : names) due.jobs.push_back(ReadJob(*db_, name));
+  for (const std::string& name : names) due.jobs.push_back(ReadJob(*db_, name, due.now));
   const std::set<std::string> answered(names.begin(), names.end());
   Statement rest = db_->Sql(
       "SELECT name, next_look FROM job WHERE next_look IS NOT NULL AND NOT deleted ORDER BY "
