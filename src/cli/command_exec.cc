@@ -19,6 +19,7 @@
 #include "job/key_template.h"
 #include "job/names.h"
 #include "job/parse.h"
+#include "lease/redis_url.h"
 #include "nlohmann/json.hpp"
 #include "ops/exec.h"
 #include "ops/node.h"
@@ -30,7 +31,7 @@ struct ExecArgs {
   ExecRequest request;
   // By their key in a job's definition: what was given.
   std::vector<std::pair<std::string, std::string>> keys;
-  std::string config, if_held = "skip", early = "60s", store_wait = "30s";
+  std::string lock, config, if_held = "skip", early = "60s", store_wait = "30s";
   bool quiet = false;
 };
 
@@ -55,6 +56,7 @@ std::string OptionOf(absl::string_view key) {
 absl::StatusOr<Job> JobOfOptions(const ExecArgs& args) {
   nlohmann::ordered_json job = {{"name", args.request.job}};
   for (const auto& [key, value] : args.keys) job[key] = value;
+  if (!args.request.redis_url.empty()) job["lock"] = {{"provider", "redis"}};
   job["run"] = {{"exec", true}};
   const nlohmann::ordered_json file = {{"jobs", {job}}};
   const LintResult read = LintJobText(
@@ -83,6 +85,24 @@ absl::StatusOr<JobFile> ReadConfig(const ExecArgs& args) {
       absl::StrCat(args.config, " has no job '", args.request.job, "'; look at its name"));
 }
 
+// Which door there is before the store's lock: --lock, or what file or environment name for a job
+// with `lock.provider: redis`.
+absl::Status ChooseDoor(const ExecArgs& args, const std::string& otherwise, ExecRequest& request) {
+  if (args.lock == "store") return absl::OkStatus();
+  if (args.lock.empty()) {
+    request.redis_url = otherwise;
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(From("--lock", ParseRedisUrl(args.lock)).status());
+  request.redis_url = args.lock;
+  request.door_wanted = true;
+  if (args.config.empty() || request.definition->lock.provider == LockProvider::kRedis) {
+    return absl::OkStatus();
+  }
+  return BadInput("--lock", absl::StrCat("the job of ", args.config, " does not ask Redis"),
+                  "write lock: { provider: redis } there");
+}
+
 absl::Status Define(const Shell& shell, ExecArgs& args) {
   ExecRequest& request = args.request;
   if (!args.config.empty()) {
@@ -90,8 +110,14 @@ absl::Status Define(const Shell& shell, ExecArgs& args) {
     request.definition = file.jobs.front();
     request.global_limit = file.global_limit.value_or(0);
     request.store_url = file.store;
-  } else if (!args.keys.empty()) {
-    ASSIGN_OR_RETURN(request.definition, JobOfOptions(args));
+    RETURN_IF_ERROR(
+        ChooseDoor(args, shell.RedisUrl().empty() ? file.redis : shell.RedisUrl(), request));
+  } else {
+    RETURN_IF_ERROR(ChooseDoor(args, "", request));
+    if (!args.keys.empty()) {
+      ASSIGN_OR_RETURN(request.definition, JobOfOptions(args));
+    }
+    if (args.lock.empty()) request.redis_url = shell.RedisUrl();
   }
   if (request.apply && !request.definition) {
     return BadInput("--apply", "this call does not say what the job is to be",
@@ -197,6 +223,10 @@ void AddExecCommand(CLI::App& app, Shell& shell) {
       .add_option("--label", args->request.labels,
                   "a label of this host, for jobs with `nodes:`; may be repeated")
       ->take_all();
+  command.add_option(
+      "--lock", args->lock,
+      "what is asked first: store (default), or redis://..., a quick door before the "
+      "store's lock");
   command.add_option("--store-wait", args->store_wait,
                      "how long a store that is away is tried again; default 30s");
   command.add_flag("-q,--quiet", args->quiet, "say nothing where all went as it should");

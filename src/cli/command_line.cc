@@ -31,24 +31,7 @@ int TakeRest(int argc, char** argv, Shell& shell) {
   return end;
 }
 
-}  // namespace
-
-int RunCommandLine(int argc, char** argv) {
-  CLI::App app("Matins: work that must run once, on time, and never go missing.", "matins");
-  app.require_subcommand(1);
-  app.set_version_flag("--version", "matins " MATINS_VERSION);
-  app.footer(
-      "Most commands work on the store directly (--store, or MATINS_STORE), whether a node runs or "
-      "not.\n"
-      "Exit codes: 0 done, 1 the run or check failed, 2 bad input, 3 not found, 4 refused, 5 store "
-      "away, 6 no answer came,\n"
-      "7 waited too long, 70 a bug.");
-  app.failure_message([](const CLI::App* at, const CLI::Error& error) {
-    const std::string command = CommandOf(*at);
-    return absl::StrCat(command, ": ", Harmless(error.what(), false), "; `", command,
-                        " --help` says how\n");
-  });
-  Shell shell;
+void AddAll(CLI::App& app, Shell& shell) {
   AddServeCommand(app, shell);
   AddExecCommand(app, shell);
   AddJobCommands(app, shell);
@@ -62,8 +45,34 @@ int RunCommandLine(int argc, char** argv) {
   AddDatabaseCommands(app, shell);
   AddDemoCommand(app, shell);
   AddHousekeepingCommands(app, shell);
+}
+
+}  // namespace
+
+int RunCommandLine(int argc, char** argv) {
+  CLI::App app("Matins: work that must run once, on time, and never go missing.", "matins");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "matins " MATINS_VERSION);
+  app.footer(
+      "Most commands work on the store directly (--store, or MATINS_STORE), whether a node runs or "
+      "not.\n"
+      "Exit codes: 0 done, 1 the run or check failed, 2 bad input, 3 not found, 4 refused, 5 store "
+      "away, 6 no answer came,\n"
+      "7 waited too long, 8 a run was taken from it, 70 a bug.");
+  app.failure_message([](const CLI::App* at, const CLI::Error& error) {
+    const std::string command = CommandOf(*at);
+    return absl::StrCat(command, ": ", Harmless(error.what(), false), "; `", command,
+                        " --help` says how\n");
+  });
+  Shell shell;
   const bool is_exec = argc > 1 && absl::string_view(argv[1]) == "exec";
-  if (is_exec) argc = TakeRest(argc, argv, shell);
+  if (is_exec) {
+    // It stands in front of every line of a crontab: its start is all that many runs cost.
+    argc = TakeRest(argc, argv, shell);
+    AddExecCommand(app, shell);
+  } else {
+    AddAll(app, shell);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -34,6 +34,9 @@ struct ExecRequest {
   absl::Duration early = absl::Seconds(60);
   bool retry = false;               // FAILED periods get new attempts now: a person's trigger
   std::vector<std::string> labels;  // for jobs with `nodes`
+  // The quick door of a job with `lock.provider: redis` (lease/door.h); empty: the store alone.
+  std::string redis_url;
+  bool door_wanted = false;  // a job that does not ask Redis is refused
   int global_limit = 0;
   // A store that cannot be reached is tried again for so long, before anything has run.
   absl::Duration store_wait = absl::Seconds(30);

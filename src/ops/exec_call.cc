@@ -15,6 +15,7 @@
 #include "engine/timing.h"
 #include "job/calendar_fires.h"
 #include "job/json.h"
+#include "lease/redis_url.h"
 #include "ops/jobs.h"
 #include "ops/node.h"
 #include "ops/runs.h"
@@ -84,16 +85,34 @@ absl::Status ExecCall::Patiently(const std::function<absl::Status()>& what) {
 absl::Status ExecCall::Prepare() {
   RETURN_IF_ERROR(OpenTurn());
   RETURN_IF_ERROR(Settle());
-  if (job_->job.lock.ttl >= ttl_) return absl::OkStatus();
-  // Calls about a lease have a deadline that fits it.
-  ttl_ = job_->job.lock.ttl;
-  return OpenTurn();
+  if (job_->job.lock.ttl < ttl_) {
+    // Calls about a lease have a deadline that fits it.
+    ttl_ = job_->job.lock.ttl;
+    RETURN_IF_ERROR(OpenTurn());
+  }
+  return OpenDoor();
+}
+
+absl::Status ExecCall::OpenDoor() {
+  if (job_->job.lock.provider != LockProvider::kRedis) {
+    if (!request_.door_wanted) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job '", request_.job,
+        "' does not ask Redis before its store's lock, and this call is to; say "
+        "what it is with --lock redis://... and --apply, or write lock: { provider: redis }"));
+  }
+  if (request_.redis_url.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(RedisUrl url, ParseRedisUrl(request_.redis_url));
+  door_ = OpenRedisDoor(std::move(url), turn_->node().options.id.name, SystemClock());
+  turn_->node().door = door_.get();
+  return absl::OkStatus();
 }
 
 absl::Status ExecCall::OpenTurn() {
   DatabaseOptions options;
   options.call_deadline = std::min(options.call_deadline, CallDeadline(ttl_));
   turn_.reset();
+  door_.reset();
   ASSIGN_OR_RETURN(database_, DatabaseFromUrl(request_.store_url, options));
   absl::StatusOr<std::unique_ptr<Store>> store = database_->Open();
   if (!store.ok() && !absl::IsUnavailable(store.status())) {

@@ -13,6 +13,7 @@
 #include "engine/events.h"
 #include "engine/job_turn.h"
 #include "job/job_state.h"
+#include "lease/door.h"
 #include "ops/exec.h"
 #include "ops/exec_runner.h"
 #include "ops/session.h"
@@ -60,6 +61,7 @@ class ExecCall {
   // ---- getting there ----
   absl::Status Prepare();
   absl::Status OpenTurn();
+  absl::Status OpenDoor();
   absl::Status Settle();  // the job is in the store as the call wants it
   absl::StatusOr<Seen> ReadThawed();
   absl::Status Compare(const JobState& state);
@@ -84,6 +86,8 @@ class ExecCall {
   // ---- one period ----
   Verdict RunPeriod(const PeriodRow& row);
   absl::StatusOr<Next> Attempt(const PeriodRow& row);
+  // Nothing: the store is asked.
+  absl::StatusOr<std::optional<Next>> AskDoor(const PeriodRow& row, const std::string& key);
   absl::Status Follow(int64_t run);
   absl::StatusOr<Next> Judged(const PeriodRow& row, const Outcome& outcome);
   ExecAnswer BadEnd() const;
@@ -105,6 +109,8 @@ class ExecCall {
   ExecHost& host_;
   ExecEvents events_;
   ExecRunner runner_;
+  std::unique_ptr<Door> door_;                // null: none; the turn has it too
+  std::optional<absl::Duration> door_since_;  // when it first said that another is at work
   std::unique_ptr<Database> database_;
   std::unique_ptr<JobTurn> turn_;
   DefinitionPtr job_;

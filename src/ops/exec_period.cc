@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "engine/door_keys.h"
 #include "ops/exec_call.h"
 
 namespace matins {
@@ -76,7 +77,35 @@ ExecCall::Verdict ExecCall::RunPeriod(const PeriodRow& row) {
   return std::nullopt;
 }
 
+// A door saves the losers of a race from the store's lock, and may lie: where the store does not
+// say the same, it is asked to START all the same, one lease later at most (I22).
+absl::StatusOr<std::optional<ExecCall::Next>> ExecCall::AskDoor(const PeriodRow& row,
+                                                                const std::string& key) {
+  const DoorAnswer answer = door_->Enter({{key, ttl_}}).front();
+  const absl::Duration now = SystemClock().BootNow();
+  if (answer.open || now - door_since_.value_or(now) >= job_->job.lock.ttl) {
+    door_since_.reset();
+    return std::nullopt;
+  }
+  if (!door_since_) door_since_ = now;
+  ASSIGN_OR_RETURN(seen_, ReadThawed());
+  if (!seen_.state) return std::nullopt;
+  for (const PeriodRow& other : seen_.state->rows) {
+    if (other.status == PeriodStatus::kRunning) return Held(RunningText(other));
+  }
+  if (Find(row.key.period) == nullptr) {
+    RETURN_IF_ERROR(TellSettled(row.key));
+    return Next{};
+  }
+  return Again(std::clamp(answer.left, absl::Milliseconds(20), absl::Seconds(1)));
+}
+
 absl::StatusOr<ExecCall::Next> ExecCall::Attempt(const PeriodRow& row) {
+  const std::string door_key = door_ == nullptr ? "" : DoorKeyOf(*job_, row.key.period);
+  if (!door_key.empty()) {
+    ASSIGN_OR_RETURN(const std::optional<Next> elsewhere, AskDoor(row, door_key));
+    if (elsewhere) return *elsewhere;
+  }
   RETURN_IF_ERROR(runner_.GetReady());
   events_.Begin();
   StartAnswer answer;
@@ -84,7 +113,10 @@ absl::StatusOr<ExecCall::Next> ExecCall::Attempt(const PeriodRow& row) {
     ASSIGN_OR_RETURN(answer, turn_->Start(row.key));
     return absl::OkStatus();
   }));
-  if (!answer.claim) return Refused(row, answer);
+  if (!answer.claim) {
+    if (!door_key.empty()) door_->Leave({door_key});
+    return Refused(row, answer);
+  }
   if (row.backfill || answer.claim->backfill) News(absl::StrCat(Named(row), " is made good"));
   RETURN_IF_ERROR(Follow(answer.claim->fence));
   if (events_.accepted()) return Judged(row, *events_.accepted());

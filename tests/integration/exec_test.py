@@ -1,8 +1,11 @@
 """`matins exec` as a crontab line, a timer or a CronJob calls it, on each store."""
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import tempfile
+import time
 import unittest
 from datetime import datetime, timedelta, timezone
 
@@ -262,18 +265,26 @@ class Stopped(ExecCase):
     """Stopped past its lease, at each of its steps; another call takes the period, and what the old one then says does not count."""
     POINTS = ('start.after_answer', 'start.after_launch', 'finish.before_send')
 
-    def overtaken(self, env, run, stop):
+    def stopped(self, env, run, stop):
         config = self.config(backfill=f'{{ start: {today()} }}', lock='{ ttl: 2s }', grace='1s')
         call = self.start('recon', *config, run=run, env=env)
         stop(call)
         eventually('it to be stopped', lambda: open(f'/proc/{call.pid}/stat').read().rsplit(')', 1)[1].split()[0] == 'T')
-        self.expect(0, 'recon', *config, '--if-held', 'wait', run=('sh', '-c', 'echo $MATINS_FENCE >> done'))
-        self.assertEqual(self.status_of('recon', self.days(0)[0]), 'DONE')
-        winner = self.rows('recon')[self.days(0)[0]]['run']
+        return call, config
+
+    def overtaken(self, env, run, stop):
+        call, config = self.stopped(env, run, stop)
+        winner = self.start('recon', *config, '--if-held', 'wait', run=(
+            'sh', '-c', 'for p in $(cat here); do kill -0 $p && echo $p >> alive; done; echo $MATINS_FENCE >> won; '
+            'while test ! -e go; do sleep 0.05; done'))
+        (fence,) = eventually('the other to have it', lambda: self.lines('won'))
         call.send_signal(signal.SIGCONT)
         self.ended(call, 108, says=('does not count',))
-        self.assertEqual(self.rows('recon')[self.days(0)[0]]['run'], winner)
-        self.assertEqual(self.lines('done'), [winner])
+        self.assertEqual((self.status_of('recon', self.days(0)[0]), self.rows('recon')[self.days(0)[0]]['run']), ('RUNNING', fence))
+        open(os.path.join(self.folder, 'go'), 'w').close()
+        self.ended(winner, 0)
+        self.assertEqual((self.status_of('recon', self.days(0)[0]), self.rows('recon')[self.days(0)[0]]['run']), ('DONE', fence))
+        self.assertEqual(self.lines('alive'), [], 'the old one was not dead when the new one began')
 
     def test_while_the_command_runs(self):
         def stop(call):
@@ -286,9 +297,19 @@ class Stopped(ExecCase):
             with self.subTest(point):
                 self.store = self.fresh_store()
                 self.ok('db', 'migrate')
-                if 'done' in os.listdir(self.folder):
-                    os.unlink(os.path.join(self.folder, 'done'))
+                for name in {'won', 'go'} & set(os.listdir(self.folder)):
+                    os.unlink(os.path.join(self.folder, name))
                 self.overtaken({'MATINS_FAULTS': f'{point}=stop@1'}, ('true',), lambda call: None)
+
+    def test_a_lease_that_has_ended_is_no_longer_its_own_though_nobody_took_it(self):
+        call, _ = self.stopped({'MATINS_FAULTS': 'finish.before_send=stop@1'}, ('true',), lambda call: None)
+        # Nobody extends it: it ends within a ttl of now.
+        until = time.monotonic() + 2.1
+        eventually('the lease to end', lambda: time.monotonic() > until)
+        call.send_signal(signal.SIGCONT)
+        self.ended(call, 108, says=('does not count',))
+        self.assertNotEqual(self.status_of('recon', self.days(0)[0]), 'DONE')
+        self.expect(0, 'recon')
 
 
 class Race(ExecCase):
@@ -330,6 +351,62 @@ class Clocks(ExecCase):
         self.assertEqual(self.lines('ran'), ['ran'])
         (run,) = self.json('runs', 'recon')
         self.assertGreaterEqual(instant(run['claimed_at']), instant(run['due']))
+
+
+@unittest.skipUnless(shutil.which('redis-server'), 'there is no redis-server here')
+class Door(ExecCase):
+    """Redis before the store's lock: asked first, believed never."""
+    kind = 'sqlite'
+
+    def redis(self):
+        with socket.socket() as free:
+            free.bind(('127.0.0.1', 0))
+            port = free.getsockname()[1]
+        server = subprocess.Popen(['redis-server', '--port', str(port), '--bind', '127.0.0.1', '--save', '', '--dir', self.folder],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        self.port = port
+        eventually('Redis', lambda: self.ask('ping') == 'PONG')
+        return f'redis://127.0.0.1:{port}'
+
+    def ask(self, *words):
+        return subprocess.run(['redis-cli', '-p', str(self.port), *words], capture_output=True, text=True).stdout.strip()
+
+    def test_one_runs_and_the_other_is_told_at_the_door(self):
+        redis = self.redis()
+        config = self.config(backfill=f'{{ start: {today()} }}', lock='{ provider: redis }')
+        first = self.start('recon', *config, '--lock', redis, run=('sh', '-c', 'echo $$ >> here; while test ! -e go; do sleep 0.05; done'))
+        self.here()
+        eventually('the lock in Redis', lambda: 'lock:' in self.ask('keys', '*'))
+        self.expect(0, 'recon', *config, '--lock', redis, says=('is run by',))
+        open(os.path.join(self.folder, 'go'), 'w').close()
+        self.ended(first, 0)
+        eventually('the lock to go', lambda: 'lock:' not in self.ask('keys', '*'))
+
+    def test_a_door_that_lies_costs_a_lease_and_one_that_is_away_nothing(self):
+        redis = self.redis()
+        config = self.config(backfill=f'{{ start: {today()} }}', lock='{ provider: redis, ttl: 2s }')
+        call = self.start('recon', *config, '--lock', redis, run=('sh', '-c', 'echo $$ >> here; while test ! -e go; do sleep 0.05; done'))
+        self.here()
+        (key,) = eventually('the lock in Redis', lambda: [key for key in self.ask('keys', '*').split() if 'lock:' in key])
+        open(os.path.join(self.folder, 'go'), 'w').close()
+        self.ended(call, 0)
+        eventually('the lock to go', lambda: 'lock:' not in self.ask('keys', '*'))
+        self.sql('delete from job_watermark')
+        self.ask('set', key, 'somebody/else', 'px', '60000')
+        self.expect(0, 'recon', *config, '--lock', redis, run=('sh', '-c', 'echo ran >> ran'))
+        self.assertEqual(self.lines('ran'), ['ran'])
+        self.sql('delete from job_watermark')
+        self.expect(0, 'recon', *config, '--lock', 'redis://127.0.0.1:1', run=('sh', '-c', 'echo ran >> ran'))
+        self.assertEqual(self.lines('ran'), ['ran', 'ran'])
+
+    def test_a_job_that_asks_no_redis_is_told(self):
+        self.expect(0, 'recon', '--schedule', '@daily', '--misfire', 'each')
+        self.expect(104, 'recon', '--lock', 'redis://127.0.0.1:1', says=('does not ask Redis',))
+        self.expect(102, 'recon', '--lock', 'memcached://x')
+        self.expect(0, 'recon', '--schedule', '@daily', '--misfire', 'each', '--lock', 'store')
+        self.expect(104, 'recon', '--schedule', '@daily', '--misfire', 'each', '--lock', 'redis://127.0.0.1:1', says=('lock: ',))
 
 
 for case in (Exec, Ends, Stopped, Race):
