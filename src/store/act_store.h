@@ -29,7 +29,7 @@ struct ApplyRequest {
       source;  // what the set is called, e.g. the file's name; jobs of other sources are left alone
   std::string digest;  // of the whole file; one that was superseded is refused without `force`
   bool force = false;
-  bool prune = false;  // jobs of this source that are missing from it are deleted
+  bool prune = false;      // jobs of this source that are missing from it are deleted
   bool take_over = false;  // a job that another source has becomes this one's; else all is refused
   Act act;
 };
@@ -87,6 +87,19 @@ struct NodeRow {
   absl::Duration clock_offset;  // the node's wall clock less the store's
   bool left = false;
   int running = 0;
+};
+
+// A lock that is held: by a running attempt, or as what one left whose fence was burnt or whose row
+// was deleted while it lived.
+struct LockRow {
+  std::string key;  // as it is kept, masked where the job says so; "period/JOB/PERIOD" where the
+                    // period's own row is the lock
+  PeriodKey run;
+  int64_t fence = 0;
+  std::string node;                           // empty: a leftover's
+  absl::Time since = absl::InfinitePast();    // InfinitePast: a leftover's
+  absl::Time until = absl::InfiniteFuture();  // the lease's end
+  bool leftover = false;
 };
 
 struct RowFilter {
@@ -159,6 +172,8 @@ class ActStore {
   virtual absl::StatusOr<std::vector<RunRow>> ReadRuns(const RunFilter& filter) = 0;
   virtual absl::StatusOr<std::vector<EventRow>> ReadEvents(absl::string_view job, int limit) = 0;
   virtual absl::StatusOr<std::vector<NodeRow>> ReadNodes() = 0;
+  // Leases that end in the future, sorted by key.
+  virtual absl::StatusOr<std::vector<LockRow>> ReadLocks() = 0;
   virtual absl::StatusOr<OutputRow> ReadOutput(int64_t fence) = 0;
   virtual absl::StatusOr<StoreStatus> ReadStatus() = 0;
 };

@@ -39,6 +39,39 @@ class Acts : public Conformance {
   }
 };
 
+TEST_F(Acts, TheLocksThatAreHeldAreListed) {
+  const Job job = PlainJob("a");
+  Job apart = PlainJob("b");
+  apart.overlap = Overlap::kAllow;
+  apart.lock.scope = LockScope::kPeriod;
+  ASSERT_OK_AND_ASSIGN(std::vector<LockRow> locks, acts().ReadLocks());
+  EXPECT_TRUE(locks.empty());
+  ASSERT_OK(ApplyJobs(acts(), {job, apart}));
+  ASSERT_OK(PlanDays(store(), job, {0}).status());
+  ASSERT_OK(PlanDays(store(), apart, {0}).status());
+  world().SetClock(DueOf(1));
+  ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf("a", 0)));
+  ASSERT_OK_AND_ASSIGN(const Claim other, Claimed(store(), KeyOf("b", 0)));
+  ASSERT_OK_AND_ASSIGN(locks, acts().ReadLocks());
+  ASSERT_EQ(locks.size(), 2U);
+  EXPECT_EQ(locks[0].key, "job/a");
+  EXPECT_EQ(locks[0].run, KeyOf("a", 0));
+  EXPECT_EQ(locks[0].fence, claim.fence);
+  EXPECT_EQ(locks[0].since, claim.claimed_at);
+  EXPECT_EQ(locks[0].until, claim.lease_until);
+  EXPECT_FALSE(locks[0].node.empty());
+  EXPECT_FALSE(locks[0].leftover);
+  EXPECT_EQ(locks[1].key, absl::StrCat("period/b/", KeyOf("b", 0).period));
+  // What a deleted row leaves is held until its lease ends.
+  ASSERT_OK(world().DeleteRow(KeyOf("a", 0)));
+  ASSERT_OK(Done(store(), TicketOf(other)).status());
+  ASSERT_OK_AND_ASSIGN(locks, acts().ReadLocks());
+  ASSERT_EQ(locks.size(), 1U);
+  EXPECT_EQ(locks[0].key, "job/a");
+  EXPECT_EQ(locks[0].until, claim.lease_until);
+  EXPECT_TRUE(locks[0].leftover);
+}
+
 TEST_F(Acts, AFileIsAppliedByDigestAndAnOldOneOnlyWithForce) {
   Job job = PlainJob("a");
   ASSERT_OK_AND_ASSIGN(ApplyAnswer answer, acts().Apply(File({job}, "one")));

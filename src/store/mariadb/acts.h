@@ -38,6 +38,7 @@ class MariadbActs final : public ActStore {
   absl::StatusOr<std::vector<RunRow>> ReadRuns(const RunFilter& filter) override;
   absl::StatusOr<std::vector<EventRow>> ReadEvents(absl::string_view job, int limit) override;
   absl::StatusOr<std::vector<NodeRow>> ReadNodes() override;
+  absl::StatusOr<std::vector<LockRow>> ReadLocks() override;
   absl::StatusOr<OutputRow> ReadOutput(int64_t fence) override;
   absl::StatusOr<StoreStatus> ReadStatus() override;
 

@@ -361,6 +361,25 @@ class ModelActs final : public ActStore {
     }
     return nodes;
   }
+  absl::StatusOr<std::vector<LockRow>> ReadLocks() override {
+    absl::MutexLock lock(&s_.mutex);
+    const absl::Time now = s_.Now();
+    std::vector<LockRow> locks;
+    for (const auto& [key, row] : s_.rows) {
+      if (row.status != PeriodStatus::kRunning || row.lease_until <= now) continue;
+      const std::string name =
+          row.lock_key.empty() ? absl::StrCat("period/", key.job, "/", key.period) : row.lock_key;
+      locks.push_back({name, key, row.fence, row.node, row.claimed_at, row.lease_until, false});
+    }
+    for (const auto& [name, left] : s_.locks) {
+      if (left.until <= now) continue;
+      locks.push_back({name, left.key, left.fence, "", kPast, left.until, true});
+    }
+    std::sort(locks.begin(), locks.end(), [](const LockRow& a, const LockRow& b) {
+      return std::tie(a.key, a.leftover) < std::tie(b.key, b.leftover);
+    });
+    return locks;
+  }
 
   absl::StatusOr<OutputRow> ReadOutput(int64_t fence) override {
     absl::MutexLock lock(&s_.mutex);

@@ -218,6 +218,30 @@ absl::StatusOr<std::vector<NodeRow>> SqliteActs::ReadNodes() {
   return nodes;
 }
 
+absl::StatusOr<std::vector<LockRow>> SqliteActs::ReadLocks() {
+  ASSIGN_OR_RETURN(ReadSnapshot snapshot, ReadSnapshot::Begin(*db_));
+  std::vector<LockRow> locks;
+  Statement q = db_->Sql(
+      "SELECT coalesce(lock_key, 'period/' || job_name || '/' || period), job_name, period, fence, "
+      "node, claimed_at, lease_until, 0 FROM job_watermark WHERE status = 'RUNNING' AND "
+      "lease_until > ?1 UNION ALL SELECT lock_key, job_name, period, fence, '', NULL, until, 1 "
+      "FROM job_lock WHERE until > ?1 ORDER BY 1, 8",
+      snapshot.now());
+  while (q.Next()) {
+    LockRow lock;
+    lock.key = q.Text(0);
+    lock.run = {q.Text(1), q.Text(2)};
+    lock.fence = q.Int(3);
+    lock.node = q.Text(4);
+    lock.since = q.Time(5, kPast);
+    lock.until = q.Time(6, absl::InfiniteFuture());
+    lock.leftover = q.Bool(7);
+    locks.push_back(std::move(lock));
+  }
+  RETURN_IF_ERROR(db_->status());
+  return locks;
+}
+
 absl::StatusOr<OutputRow> SqliteActs::ReadOutput(int64_t fence) {
   ASSIGN_OR_RETURN(ReadSnapshot snapshot, ReadSnapshot::Begin(*db_));
   OutputRow output;
