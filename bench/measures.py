@@ -126,8 +126,19 @@ def execs():
                       figures=('over_ms', 'p50_ms', 'true_p50_ms', 'max_ms'), goals=(Goal('over_ms', at_most=most),))
 
 
+def leases():
+    for pipeline in (1, 16):
+        group, options = f'leases/{pipeline}', {'pipeline': pipeline, 'pairs': 400_000 if pipeline > 1 else 60_000}
+        quick = {'pairs': 20_000}
+        yield Measure(f'floor/redis/{pipeline}', 'floors/redis_floor', 'redis', group, options, quick, DRAIN_FIGURES)
+        goals = (Goal('per_second', at_least=60_000),) if pipeline > 1 else ()
+        yield Measure(f'leases/fenced/{pipeline}', 'drivers/leases', 'redis', group, options, quick, DRAIN_FIGURES, goals)
+        yield Measure(f'leases/unfenced/{pipeline}', 'drivers/leases', 'redis', group, {**options, 'unfenced': True}, quick,
+                      DRAIN_FIGURES)
+
+
 def drivers():
-    return [*drains(), *latencies(), *quiet_nodes(), *first_runs(), *execs()]
+    return [*drains(), *latencies(), *quiet_nodes(), *first_runs(), *execs(), *leases()]
 
 
 def peers():
