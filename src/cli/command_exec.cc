@@ -1,10 +1,6 @@
 // matins exec: one job, once through, by the process that a crontab line, a timer, a CronJob or a
 // program started for it.
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <climits>
-#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -14,6 +10,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "cli/as_command.h"
 #include "cli/commands.h"
 #include "cli/exec_host.h"
 #include "job/key_template.h"
@@ -130,39 +127,10 @@ absl::Status Define(const Shell& shell, ExecArgs& args) {
 }
 
 absl::Status FillProgram(ExecProgram& program) {
-  if (program.command.empty() || program.command.front().empty()) {
-    return BadInput("COMMAND", "there is nothing to run",
-                    "write it last, after --: matins exec JOB ... -- ./recon.sh");
-  }
   for (const std::string& word : program.command) {
     RETURN_IF_ERROR(Annotate(CheckRunTemplate(word), "COMMAND"));
   }
-  char dir[PATH_MAX];
-  program.dir = getcwd(dir, sizeof dir) == nullptr ? "/" : dir;
-  const mode_t mask = umask(0);
-  umask(mask);
-  program.umask = static_cast<int>(mask);
-  return absl::OkStatus();
-}
-
-int CodeOf(const ExecAnswer& answer) {
-  switch (answer.end) {
-    case ExecEnd::kDone:
-      return 0;
-    case ExecEnd::kCommand:
-    case ExecEnd::kStopped:
-      return answer.code;
-    case ExecEnd::kFailed:
-      return kExecOwn + kExitFailed;
-    case ExecEnd::kHeld:
-    case ExecEnd::kRefused:
-      return kExecOwn + kExitRefused;
-    case ExecEnd::kLost:
-      return kExecOwn + kExitLost;
-    case ExecEnd::kTimeOut:
-      return kExecOwn + kExitTimeout;
-  }
-  return kExecOwn + kExitInternal;
+  return FillPlace(program, "matins exec JOB ... -- ./recon.sh");
 }
 
 absl::StatusOr<ExecAnswer> Exec(const Shell& shell, ExecArgs& args) {
@@ -231,16 +199,8 @@ void AddExecCommand(CLI::App& app, Shell& shell) {
                      "how long a store that is away is tried again; default 30s");
   command.add_flag("-q,--quiet", args->quiet, "say nothing where all went as it should");
   shell.AddStoreOption(command);
-  shell.Does(command, [&shell, args]() -> absl::Status {
-    const absl::StatusOr<ExecAnswer> answer = Exec(shell, *args);
-    if (answer.ok()) {
-      shell.SetExit(CodeOf(*answer));
-      return absl::OkStatus();
-    }
-    std::fprintf(stderr, "matins: %s\n", std::string(answer.status().message()).c_str());
-    shell.SetExit(kExecOwn + ExitCodeOf(answer.status()));
-    return absl::OkStatus();
-  });
+  shell.Does(command,
+             [&shell, args]() -> absl::Status { return EndAsCommand(shell, Exec(shell, *args)); });
 }
 
 }  // namespace matins

@@ -23,7 +23,7 @@ std::string CommandOf(const CLI::App& app) {
   return chosen.empty() ? name : absl::StrCat(name, " ", CommandOf(*chosen.front()));
 }
 
-// `exec` runs what stands behind "--", whatever it looks like: nothing of it is ours to understand.
+// What stands behind "--", whatever it looks like: nothing of it is ours to understand.
 int TakeRest(int argc, char** argv, Shell& shell) {
   int end = 1;
   while (end < argc && absl::string_view(argv[end]) != "--") ++end;
@@ -34,6 +34,8 @@ int TakeRest(int argc, char** argv, Shell& shell) {
 void AddAll(CLI::App& app, Shell& shell) {
   AddServeCommand(app, shell);
   AddExecCommand(app, shell);
+  AddLockCommand(app, shell);
+  AddLocksCommands(app, shell);
   AddJobCommands(app, shell);
   AddRunCommands(app, shell);
   AddHistoryCommands(app, shell);
@@ -65,11 +67,12 @@ int RunCommandLine(int argc, char** argv) {
                         " --help` says how\n");
   });
   Shell shell;
-  const bool is_exec = argc > 1 && absl::string_view(argv[1]) == "exec";
+  const absl::string_view first = argc > 1 ? argv[1] : "";
+  const bool is_exec = first == "exec" || first == "lock";
   if (is_exec) {
     // It stands in front of every line of a crontab: its start is all that many runs cost.
     argc = TakeRest(argc, argv, shell);
-    AddExecCommand(app, shell);
+    first == "exec" ? AddExecCommand(app, shell) : AddLockCommand(app, shell);
   } else {
     AddAll(app, shell);
   }

@@ -8,6 +8,8 @@ namespace matins {
 
 void AddServeCommand(CLI::App& app, Shell& shell);
 void AddExecCommand(CLI::App& app, Shell& shell);
+void AddLockCommand(CLI::App& app, Shell& shell);
+void AddLocksCommands(CLI::App& app, Shell& shell);  // locks, locks release
 void AddJobCommands(CLI::App& app, Shell& shell);
 void AddRunCommands(CLI::App& app, Shell& shell);      // run, wait, cancel, skip, backfill
 void AddHistoryCommands(CLI::App& app, Shell& shell);  // runs, logs

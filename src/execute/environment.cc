@@ -91,6 +91,7 @@ void AddOurs(const RunRequest& request, const std::string& socket,
   variables["MATINS_WINDOW_END"] = values.window_end;
   variables["MATINS_SCHEDULED_FOR"] = values.scheduled_for;
   variables["MATINS_BACKFILL"] = values.backfill ? "1" : "0";
+  for (const auto& [name, value] : values.further) variables["MATINS_" + name] = value;
   variables["MATINS_SOCKET"] = socket;
   variables["MATINS_CHECKPOINT_NUMBER"] =
       values.checkpoint_number < 0 ? "" : absl::StrCat(values.checkpoint_number);

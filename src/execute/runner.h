@@ -76,8 +76,9 @@ struct RunValues {
   bool backfill = false;
   int64_t checkpoint_number = -1;  // the last accepted checkpoint; -1: none
   std::string checkpoint;          // its payload
-  std::vector<std::pair<std::string, std::string>> params;  // MATINS_PARAM_name, {{param.name}}
-  std::string traceparent;                                  // empty: made from the fence
+  std::vector<std::pair<std::string, std::string>> params;   // MATINS_PARAM_name, {{param.name}}
+  std::vector<std::pair<std::string, std::string>> further;  // MATINS_name, where a run has more
+  std::string traceparent;                                   // empty: made from the fence
 };
 
 // What the guard hands to `matins guard-return` on its standard input, once the node is dead and

@@ -198,11 +198,14 @@ absl::StatusOr<std::string> LockKeyOf(const Job& job, absl::string_view period,
   return MaskKey(job.mask, key);
 }
 
-bool KeyNamesPeriod(absl::string_view key_template) {
+bool KeyNames(absl::string_view key_template, absl::string_view name) {
   const absl::StatusOr<std::vector<Piece>> pieces = Split(key_template);
-  return pieces.ok() && std::any_of(pieces->begin(), pieces->end(), [](const Piece& piece) {
-           return piece.name == "period" || piece.name == "biz_date";
-         });
+  return pieces.ok() && std::any_of(pieces->begin(), pieces->end(),
+                                    [&](const Piece& piece) { return piece.name == name; });
+}
+
+bool KeyNamesPeriod(absl::string_view key_template) {
+  return KeyNames(key_template, "period") || KeyNames(key_template, "biz_date");
 }
 
 absl::Status CheckRunTemplate(absl::string_view text) {

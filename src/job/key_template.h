@@ -38,6 +38,9 @@ std::string MaskKey(Mask mask, absl::string_view key);
 absl::StatusOr<std::string> LockKeyOf(const Job& job, absl::string_view period,
                                       absl::CivilDay biz_date);
 
+// Whether the template has {name} in it.
+bool KeyNames(absl::string_view key_template, absl::string_view name);
+
 // Whether the key differs from period to period, so that two of them can run at once.
 bool KeyNamesPeriod(absl::string_view key_template);
 

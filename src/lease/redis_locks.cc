@@ -12,37 +12,34 @@
 namespace matins {
 namespace {
 
-// KEYS: lock, about, fence. ARGV: value, ttl in ms. The fence first: where its key is of another
+// KEYS: lock, fence. ARGV: value, ttl in ms. The fence is read first: where its key is of another
 // type, nothing is taken.
 constexpr char kTake[] = R"lua(
+local last = tonumber(redis.call('HGET', KEYS[2], 'fence') or '0')
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  local time = redis.call('TIME')
+  local now = time[1] * 1000000 + time[2]
+  local fence = math.max(last + 1, now)
+  redis.call('HSET', KEYS[2], 'fence', string.format('%.0f', fence), 'since',
+             string.format('%.0f', now), 'renewals', 0, 'value', ARGV[1])
+  return {1, fence}
+end
 local held = redis.call('GET', KEYS[1])
 if held == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  redis.call('PEXPIRE', KEYS[2], ARGV[2])
-  return {1, tonumber(redis.call('HGET', KEYS[2], 'fence') or redis.call('GET', KEYS[3]))}
+  return {1, last}
 end
-if held then
-  return {0, held, redis.call('PTTL', KEYS[1]),
-          redis.call('HMGET', KEYS[2], 'fence', 'since', 'renewals'), redis.call('TIME')}
-end
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-local last = tonumber(redis.call('GET', KEYS[3]) or '0')
-local fence = redis.call('INCRBY', KEYS[3], string.format('%.0f', math.max(1, now - last)))
-redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
-redis.call('HSET', KEYS[2], 'fence', fence, 'since', string.format('%.0f', now), 'renewals', 0)
-redis.call('PEXPIRE', KEYS[2], ARGV[2])
-return {1, fence}
+return {0, held, redis.call('PTTL', KEYS[1]),
+        redis.call('HMGET', KEYS[2], 'fence', 'since', 'renewals', 'value'), redis.call('TIME')}
 )lua";
 
-// KEYS: lock, about. ARGV: value, ttl in ms.
+// KEYS: lock, fence. ARGV: value, ttl in ms.
 constexpr char kRenew[] = R"lua(
 local held = redis.call('GET', KEYS[1])
 if held ~= ARGV[1] then return {0, held} end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
-if redis.call('EXISTS', KEYS[2]) == 1 then
+if redis.call('HGET', KEYS[2], 'value') == held then
   redis.call('HINCRBY', KEYS[2], 'renewals', 1)
-  redis.call('PEXPIRE', KEYS[2], ARGV[2])
 end
 return {1}
 )lua";
@@ -50,20 +47,21 @@ return {1}
 constexpr char kRelease[] = R"lua(
 local held = redis.call('GET', KEYS[1])
 if held ~= ARGV[1] then return {0, held} end
-redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('DEL', KEYS[1])
 return {1}
 )lua";
 
-// KEYS: lock, about, fence, events. ARGV: key, who, why.
+// KEYS: lock, fence, events. ARGV: key, who, why.
 constexpr char kBreak[] = R"lua(
 local held = redis.call('GET', KEYS[1])
 if not held then return {0} end
 local left = redis.call('PTTL', KEYS[1])
-local about = redis.call('HMGET', KEYS[2], 'fence', 'since', 'renewals')
-redis.call('XADD', KEYS[4], 'MAXLEN', '~', 10000, '*', 'kind', 'lock_released', 'key', ARGV[1],
-           'holder', held, 'fence', about[1] or '0', 'who', ARGV[2], 'why', ARGV[3])
-if about[1] then redis.call('INCR', KEYS[3]) end
-redis.call('DEL', KEYS[1], KEYS[2])
+local about = redis.call('HMGET', KEYS[2], 'fence', 'since', 'renewals', 'value')
+redis.call('XADD', KEYS[3], 'MAXLEN', '~', 10000, '*', 'kind', 'lock_released', 'key', ARGV[1],
+           'holder', held, 'fence', about[4] == held and about[1] or '0', 'who', ARGV[2], 'why',
+           ARGV[3])
+if about[1] then redis.call('HINCRBY', KEYS[2], 'fence', 1) end
+redis.call('DEL', KEYS[1])
 return {1, held, left, about, redis.call('TIME')}
 )lua";
 
@@ -103,7 +101,8 @@ RedisHolder HolderOf(absl::string_view key, absl::string_view value, int64_t lef
     holder.left = absl::Milliseconds(left_ms);
     holder.until = now + holder.left;
   }
-  if (about.items.size() == 3 && about.items[0].type == RedisReply::Type::kText) {
+  // What stands there may be of the last one who took it with a fence.
+  if (about.items.size() == 4 && about.items[3].text == value) {
     holder.fence = NumberOf(about.items[0]);
     holder.since = FromMicros(NumberOf(about.items[1]));
     holder.renewals = NumberOf(about.items[2]);
@@ -200,9 +199,8 @@ absl::StatusOr<std::vector<RedisTaken>> RedisLocks::Take(absl::Span<const RedisH
   std::vector<Invocation> calls;
   calls.reserve(holdings.size());
   for (const RedisHolding& holding : holdings) {
-    calls.push_back(
-        {{Name("lock", holding.key), Name("about", holding.key), Name("fence", holding.key)},
-         {holding.value, Millis(holding.ttl)}});
+    calls.push_back({{Name("lock", holding.key), Name("fence", holding.key)},
+                     {holding.value, Millis(holding.ttl)}});
   }
   ASSIGN_OR_RETURN(const std::vector<RedisReply> replies, Run(scripts_->take, calls, patience));
   std::vector<RedisTaken> answers(holdings.size());
@@ -260,7 +258,7 @@ absl::StatusOr<std::vector<RedisKept>> RedisLocks::CompareAndAct(
   std::vector<Invocation> calls;
   calls.reserve(holdings.size());
   for (const RedisHolding& holding : holdings) {
-    calls.push_back({{Name("lock", holding.key), Name("about", holding.key)},
+    calls.push_back({{Name("lock", holding.key), Name("fence", holding.key)},
                      {holding.value, Millis(holding.ttl)}});
   }
   ASSIGN_OR_RETURN(const std::vector<RedisReply> replies, Run(script, calls, patience));
@@ -314,10 +312,10 @@ absl::StatusOr<std::vector<RedisHolder>> RedisLocks::List(absl::Duration patienc
   std::vector<RedisCommand> commands = {{"TIME"}};
   for (const std::string& key : keys) {
     const std::string& lock = names.emplace_back(Name("lock", key));
-    const std::string& about = names.emplace_back(Name("about", key));
+    const std::string& fence = names.emplace_back(Name("fence", key));
     commands.push_back({"GET", lock});
     commands.push_back({"PTTL", lock});
-    commands.push_back({"HMGET", about, "fence", "since", "renewals"});
+    commands.push_back({"HMGET", fence, "fence", "since", "renewals", "value"});
   }
   ASSIGN_OR_RETURN(const std::vector<RedisReply> replies, connection_.Call(commands, patience));
   std::vector<RedisHolder> holders;
@@ -332,9 +330,9 @@ absl::StatusOr<std::vector<RedisHolder>> RedisLocks::List(absl::Duration patienc
 
 absl::StatusOr<RedisHolder> RedisLocks::Break(const std::string& key, absl::string_view who,
                                               absl::string_view why, absl::Duration patience) {
-  const Invocation call = {{Name("lock", key), Name("about", key), Name("fence", key),
-                            absl::StrCat(url().prefix, ":events")},
-                           {key, std::string(who), std::string(why)}};
+  const Invocation call = {
+      {Name("lock", key), Name("fence", key), absl::StrCat(url().prefix, ":events")},
+      {key, std::string(who), std::string(why)}};
   ASSIGN_OR_RETURN(const std::vector<RedisReply> replies, Run(scripts_->break_, {call}, patience));
   RETURN_IF_ERROR(replies[0].ToStatus());
   if (!SaysYes(replies[0])) {

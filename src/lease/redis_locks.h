@@ -4,8 +4,8 @@
 // A lock is `SET key value NX PX ttl`, with a value that no other holding has ever had; renewing
 // and releasing compare that value and act, in one script. Beside it stand, under the same prefix,
 //   PREFIX:lock:KEY   the value, while the lease lives
-//   PREFIX:about:KEY  fence, since, renewals; lives as long as the lease
-//   PREFIX:fence:KEY  the last fence given; stays
+//   PREFIX:fence:KEY  the last fence given, to which value, since when, and how often that was
+//                     renewed; stays
 //   PREFIX:step:KEY   number and data of the last step; stays for as long as was asked for
 //   PREFIX:events     a stream of releases by people, the newest 10,000 or a few more
 // A fence is the greater of the last one and one more, and the server's clock in microseconds: so
@@ -76,7 +76,7 @@ class RedisLocks {
   // "WHO:32 hex digits", where WHO is the node's incarnation.
   static std::string NewValue(absl::string_view who, Random& random);
 
-  // Each with a fence by INCR beside the lock, in one script.
+  // Each with a fence that is counted up beside the lock, in one script.
   absl::StatusOr<std::vector<RedisTaken>> Take(absl::Span<const RedisHolding> holdings,
                                                absl::Duration patience);
   // The locks alone: `fence` is 0, and nothing stands beside them. One more round trip where some
