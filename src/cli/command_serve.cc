@@ -120,6 +120,17 @@ absl::StatusOr<std::unique_ptr<ServingNode>> StartNode(int signals, const NodeCo
   }
 }
 
+// A door that is asked for and is not there is passed by; that is said once.
+void WarnOfNoDoor(const std::optional<JobFile>& file, const std::string& redis_url) {
+  if (!file || !redis_url.empty()) return;
+  for (const Job& job : file->jobs) {
+    if (job.lock.provider != LockProvider::kRedis) continue;
+    LogWarning(absl::StrCat("job '", job.name,
+                            "': lock.provider: redis, and this node knows no Redis: the store "
+                            "alone is asked; write redis: redis://HOST in the file, or --redis"));
+  }
+}
+
 // Settings of the store that weaken a promise are said loudly at each start.
 absl::Status WarnOfSettings(Database& database) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ActStore> acts, database.OpenActs());
@@ -145,6 +156,7 @@ absl::Status Serve(const Shell& shell, ServeArgs args) {
     config.store_url = *url;
   }
   if (const std::string url = shell.RedisUrl(); !url.empty()) config.redis_url = url;
+  WarnOfNoDoor(file, config.redis_url);
   ASSIGN_OR_RETURN(const int signals, SignalDescriptor());
   config.labels = args.labels;
   config.slots = args.slots;

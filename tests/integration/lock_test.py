@@ -141,7 +141,7 @@ class Everywhere:
         self.assertEqual((waits.returncode, os.path.exists(self.path('waited'))), (0, True))
 
     def test_a_lease_is_renewed_for_as_long_as_it_takes_whatever_its_ttl(self):
-        holder = self.start('night', '--ttl', '1s', run='sleep 5')
+        holder = self.start('night', '--ttl', '4s', run='sleep 9')
         first = self.locks()[0]
         while holder.poll() is None:
             done = self.lock('night', run=('touch', 'twice'))
@@ -150,7 +150,7 @@ class Everywhere:
         self.ended(holder, 0)
 
     def test_taken_by_hand_the_command_is_stopped_and_told_why(self):
-        holder = self.start('night', '--ttl', '2s', run='trap "echo stopped; exit 9" TERM; sleep 60 & wait')
+        holder = self.start('night', '--ttl', '4s', run='trap "echo stopped; exit 9" TERM; sleep 60 & wait')
         self.assertIn('--reason', self.release(2, 'night'))
         self.assertIn('nobody holds', self.release(3, 'day', '--reason', 'why'))
         self.release(0, 'night', '--reason', 'it hangs')
@@ -217,7 +217,7 @@ class InRedis(Everywhere, LockCase):
     def recorded(self, why):
         self.assertIn(why, self.redis.ask('XRANGE', 'matins:events', '-', '+'))
 
-    def loses(self, what, says, ttl='2s'):
+    def loses(self, what, says, ttl='4s'):
         """The command is told to stop, is dead, and the call says why."""
         holder = self.start('night', '--ttl', ttl, run='trap "echo stopped; exit 9" TERM; sleep 60 & wait')
         what()
@@ -251,7 +251,7 @@ class InRedis(Everywhere, LockCase):
         self.loses(lambda: self.redis.process.send_signal(signal.SIGSTOP), ['no answer in time'])
 
     def test_scripts_flushed_are_loaded_again(self):
-        holder = self.start('night', '--ttl', '1s', run='sleep 3')
+        holder = self.start('night', '--ttl', '4s', run='sleep 3')
         self.redis.ask('SCRIPT', 'FLUSH')
         self.ended(holder, 0)
 
@@ -288,7 +288,7 @@ class InRedis(Everywhere, LockCase):
         self.assertFalse(os.path.exists(self.path('ran')))
 
     def test_the_list_for_people(self):
-        self.start('night', '--ttl', '1s', run='sleep 60')
+        self.start('night', '--ttl', '4s', run='sleep 60')
         eventually('a renewal', lambda: self.locks()[0]['renewals'] > 0)
         lock = self.locks()[0]
         self.assertEqual((lock['in'], lock['leftover']), ('redis', False))
@@ -363,6 +363,14 @@ class QuickDoor(StoreCase):
         redis.process.send_signal(signal.SIGSTOP)
         self.apply(self.JOBS)
         self.node('--redis', redis.url)
+        self.done()
+
+    def test_no_redis_at_all_is_told(self):
+        path = os.path.join(self.folder, 'jobs.yaml')
+        with open(path, 'w') as f:
+            f.write(self.JOBS)
+        node = self.node(path)
+        self.assertIn("job 'recon': lock.provider: redis, and this node knows no Redis", node.text())
         self.done()
 
     def test_a_run_holds_its_key_there_and_leaves_it_at_its_end(self):
