@@ -64,6 +64,10 @@ constexpr std::pair<absl::string_view, Mutant> kMutants[] = {
     {"no_run_row", Mutant::kNoRunRow},
     {"no_limit", Mutant::kNoLimit},
     {"door_is_the_lock", Mutant::kDoorIsTheLock},
+    {"no_absent", Mutant::kNoAbsent},
+    {"audit_newest", Mutant::kAuditNewest},
+    {"no_canary", Mutant::kNoCanary},
+    {"no_watch", Mutant::kNoWatch},
 };
 
 [[noreturn]] void Refuse(absl::string_view what) {

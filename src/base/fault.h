@@ -64,6 +64,10 @@ enum class Mutant {
   kNoRunRow,          // a lost attempt leaves no row in job_run (J)
   kNoLimit,           // START counts no limit (I24)
   kDoorIsTheLock,     // where Redis is asked first, the store holds no lock (I22)
+  kNoAbsent,          // the audit passes over expected periods that have no row (I13)
+  kAuditNewest,       // the audit judges all time by the newest version (I13)
+  kNoCanary,          // the audit does not ask whether its planted miss was found (I18)
+  kNoWatch,           // an audit does not look for the other beat's last (I18)
 };
 
 #if MATINS_LAB

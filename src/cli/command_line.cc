@@ -41,6 +41,8 @@ void AddAll(CLI::App& app, Shell& shell) {
   AddHistoryCommands(app, shell);
   AddWatermarkCommand(app, shell);
   AddStatusCommand(app, shell);
+  AddAuditCommand(app, shell);
+  AddWhyCommand(app, shell);
   AddNextCommand(app, shell);
   AddLintCommand(app, shell);
   AddInRunCommands(app, shell);

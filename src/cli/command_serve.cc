@@ -150,6 +150,7 @@ absl::Status Serve(const Shell& shell, ServeArgs args) {
     config.store_url = file->store;
     config.redis_url = file->redis;
     config.global_limit = file->global_limit.value_or(0);
+    config.audit = file->audit;
   }
   if (const auto url = shell.StoreUrl(); url.ok() || config.store_url.empty()) {
     RETURN_IF_ERROR(url.status());

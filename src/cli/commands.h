@@ -15,6 +15,8 @@ void AddRunCommands(CLI::App& app, Shell& shell);      // run, wait, cancel, ski
 void AddHistoryCommands(CLI::App& app, Shell& shell);  // runs, logs
 void AddWatermarkCommand(CLI::App& app, Shell& shell);
 void AddStatusCommand(CLI::App& app, Shell& shell);
+void AddAuditCommand(CLI::App& app, Shell& shell);
+void AddWhyCommand(CLI::App& app, Shell& shell);
 void AddNextCommand(CLI::App& app, Shell& shell);
 void AddLintCommand(CLI::App& app, Shell& shell);
 void AddDatabaseCommands(CLI::App& app, Shell& shell);  // db, clock, epoch

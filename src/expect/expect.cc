@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/fault.h"
 #include "base/time.h"
 #include "job/calendar_fires.h"
 
@@ -39,10 +40,13 @@ class Walk {
   ExpectedSet Take() && {
     const absl::Span<const DatedVersion> versions = question_.versions;
     for (size_t i = 0; i < versions.size() && !set_.unknown_from; ++i) {
-      const absl::Time from =
-          i == 0 ? absl::InfinitePast() : std::max(versions[i].from, absl::InfinitePast());
-      const absl::Time end =
-          i + 1 < versions.size() ? versions[i + 1].from : absl::InfiniteFuture();
+      const absl::Time from = i == 0 ? absl::InfinitePast() : versions[i].from;
+      // A clock that was set back between two changes makes the later one begin before the other,
+      // whose time is not to come any more.
+      absl::Time end = absl::InfiniteFuture();
+      for (size_t later = i + 1; later < versions.size(); ++later) {
+        end = std::min(end, versions[later].from);
+      }
       Version(static_cast<int>(i), std::max(from, begin_), end);
     }
     return std::move(set_);
@@ -113,6 +117,14 @@ class Walk {
 
 }  // namespace
 
-ExpectedSet ExpectPeriods(const ExpectQuestion& question) { return Walk(question).Take(); }
+ExpectedSet ExpectPeriods(const ExpectQuestion& question) {
+  ExpectQuestion asked = question;
+  if (IsMutant(Mutant::kAuditNewest)) asked.versions = asked.versions.last(1);
+  ExpectedSet set = Walk(asked).Take();
+  for (ExpectedPeriod& period : set.periods) {
+    period.version += static_cast<int>(question.versions.size() - asked.versions.size());
+  }
+  return set;
+}
 
 }  // namespace matins

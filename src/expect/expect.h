@@ -31,7 +31,7 @@ struct ExpectedPeriod {
 };
 
 struct ExpectQuestion {
-  absl::Span<const DatedVersion> versions;  // ascending by `from`; at least one
+  absl::Span<const DatedVersion> versions;  // ascending by number; at least one
   absl::Time first_sight;
   absl::CivilDay from, to;  // biz_dates, both included
   absl::Time until;         // fires at or before

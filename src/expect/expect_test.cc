@@ -78,6 +78,18 @@ TEST(Expect, AScheduleThatChangedOnThe12thIsJudgedByTheOldOneBeforeAndTheNewOneA
   EXPECT_EQ(set.periods[3].version, 1);
 }
 
+TEST(Expect, AChangeBehindOneOfAClockThatWasAheadTakesItsPlace) {
+  const ResolvedJob one = Resolved(JobOf("0 * * * *"));
+  const ResolvedJob two = Resolved(JobOf("10 * * * *"));
+  const ResolvedJob three = Resolved(JobOf("20 * * * *"));
+  const std::vector<DatedVersion> versions = {{1, At("2026-11-29T00:30:00Z"), &one},
+                                              {2, At("2026-11-29T05:00:00Z"), &two},
+                                              {3, At("2026-11-29T02:00:00Z"), &three}};
+  EXPECT_THAT(Keys(Expect(versions, "2026-11-29T00:30:00Z", "2026-11-29T06:00:00Z")),
+              ElementsAre("2026-11-29T01:00:00Z", "2026-11-29T02:20:00Z", "2026-11-29T03:20:00Z",
+                          "2026-11-29T04:20:00Z", "2026-11-29T05:20:00Z"));
+}
+
 TEST(Expect, NothingIsExpectedBeforeFirstSightButWhatBackfillStartAsksFor) {
   Job words = DailyJob("0 1 * * *");
   ResolvedJob job = Resolved(words);

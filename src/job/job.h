@@ -119,6 +119,7 @@ struct Job {
   Overlap overlap = Overlap::kForbid;
   absl::Duration start_deadline = absl::Seconds(60);
   DoneBy done_by;
+  std::string audit = "0 9 * * *";  // when the audit looks at the job, in its zone
   LockSpec lock;
   Mask mask = Mask::kNone;
   std::optional<int> limit;  // runs of this job at a time; nothing: no limit

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -205,7 +206,64 @@ void FindNoFuture(const ResolvedJob& job, absl::Time now, Findings& found) {
   }
 }
 
+constexpr absl::Duration kAuditLook = absl::Hours(24 * 32);
+constexpr int kMostAudits = 2000;
+// A job that fires more often than this has no time of day without one.
+constexpr absl::Duration kOften = absl::Hours(2);
+
+bool FiresAt(const Schedule& schedule, absl::Time at) {
+  const std::optional<Fire> fire = schedule.Next(at - absl::Nanoseconds(1));
+  return fire && fire->at == at;
+}
+
+void FindAuditBeat(const ResolvedJob& job, absl::Time now, Findings& found) {
+  const auto audit = Schedule::Parse(job.job.audit, {.zone = job.schedule.zone()});
+  if (!audit.ok()) return;
+  std::optional<Fire> beat = audit->Next(now);
+  for (int i = 0; beat && beat->at < now + kAuditLook && i < kMostAudits; ++i) {
+    const absl::Time at = beat->at;
+    beat = audit->Next(at);
+    if (!FiresAt(job.schedule, at)) continue;
+    const std::optional<Fire> before = job.schedule.Previous(at);
+    if (before && at - before->at < kOften) return;
+    found.push_back({{"audit", "schedule"},
+                     absl::StrCat("the audit looks at ", FormatInstant(at),
+                                  ", at the very fire of its job: whatever stops the one stops "
+                                  "the other"),
+                     "write audit: \"0 9 * * *\", or another time than the job's"});
+    return;
+  }
+}
+
 }  // namespace
+
+std::optional<Finding> FindSharedAudit(const std::vector<Job>& jobs, const std::string& store_audit,
+                                       absl::Time now) {
+  const auto all = Schedule::Parse(store_audit, {.zone = absl::UTCTimeZone()});
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const Job& job : jobs) {
+    if (!seen.emplace(job.audit, job.timezone).second) continue;
+    const auto zone = LoadZone(job.timezone);
+    if (!zone.ok() || !all.ok()) continue;
+    const auto own = Schedule::Parse(job.audit, {.zone = *zone});
+    if (!own.ok()) continue;
+    std::optional<Fire> beat = own->Next(now);
+    for (int i = 0; beat && beat->at < now + kAuditLook && i < kMostAudits; ++i) {
+      if (FiresAt(*all, beat->at)) {
+        return Finding{
+            {"audit"},
+            absl::StrCat("the audit of job '", job.name,
+                         "' and that of all jobs fall "
+                         "together at ",
+                         FormatInstant(beat->at), ": neither sees that the other is missing"),
+            absl::StrCat("write audit: \"", kStoreAudit,
+                         "\" for all jobs, or another minute for the job's")};
+      }
+      beat = own->Next(beat->at);
+    }
+  }
+  return std::nullopt;
+}
 
 Findings FindWarnings(const ResolvedJob& job, absl::Time now) {
   Findings found;
@@ -215,6 +273,7 @@ Findings FindWarnings(const ResolvedJob& job, absl::Time now) {
   if (job.job.check) FindProgram("check", *job.job.check, job.job.dir, found);
   FindNoFuture(job, now, found);
   FindCoverage(job, now, found);
+  FindAuditBeat(job, now, found);
   FindMonths(job, found);
   FindClockChanges(job, now, found);
   return found;

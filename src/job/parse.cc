@@ -13,6 +13,7 @@
 #include "job/calendar_data.h"
 #include "job/fields.h"
 #include "job/json.h"
+#include "job/lint.h"
 #include "job/names.h"
 #include "job/yaml.h"
 
@@ -67,7 +68,7 @@ class FileReader {
     ReadCalendars(name, fields);
     defaults = ReadDefaults(fields, defaults);
     CollectJobs(fields, defaults);
-    for (const char* key : {"alerts", "audit", "ping"}) fields.NotYet(key, "take it out");
+    for (const char* key : {"alerts", "ping"}) fields.NotYet(key, "take it out");
     if (fields.Has("mask")) {
       fields.Error("mask", "mask stands at a job",
                    "write defaults: { mask: hash } for all of them");
@@ -94,12 +95,21 @@ class FileReader {
       fields.Error("journal", absl::StrCat("journal: '", journal, "' is none of its words"),
                    MendWord(journal, std::vector<std::string>{"runs", "full"}));
     }
+    ReadAudit(fields);
     Fields limits = fields.Map("limits");
     if (limits.Has("global")) file_.global_limit = limits.IntOr("global", 1, 1, 1'000'000);
     for (const char* key : {"tenant", "key", "backfill_share"}) {
       limits.NotYet(key, "take it out; limits.global and a job's limits.job are there");
     }
     limits.Finish();
+  }
+
+  void ReadAudit(Fields& fields) {
+    file_.audit = fields.TextOr("audit", "");
+    audit_at_ = fields.At("audit");
+    if (file_.audit.empty()) return;
+    const auto beat = Schedule::Parse(file_.audit, {.zone = absl::UTCTimeZone()});
+    if (!beat.ok()) fields.Error("audit", absl::StrCat("audit: ", beat.status().message()), "");
   }
 
   void CheckStore(Fields& fields) {
@@ -132,7 +142,7 @@ class FileReader {
   }
 
   void RefuseSettings(Fields& fields) {
-    for (const char* key : {"store", "redis", "listen", "journal", "limits"}) {
+    for (const char* key : {"store", "redis", "listen", "journal", "limits", "audit"}) {
       if (!fields.Has(key)) continue;
       fields.Error(key, absl::StrCat(key, " stands in an included file"),
                    "write it in the file that includes this one");
@@ -277,12 +287,17 @@ class FileReader {
     for (const auto& [name, at] : names) known.insert(name);
     CheckAfter(places, known, options_.now != absl::InfinitePast(), problems_);
     file_.digest = DigestOf(file_.jobs);
+    if (options_.now == absl::InfinitePast() || problems_.has_errors()) return;
+    const std::optional<Finding> together =
+        FindSharedAudit(file_.jobs, file_.audit.empty() ? kStoreAudit : file_.audit, options_.now);
+    if (together) problems_.Warn(audit_at_, together->what, together->mend);
   }
 
   const ParseOptions& options_;
   Problems& problems_;
   JobFile file_;
   std::vector<Pending> pending_;
+  Mark audit_at_;
   std::vector<std::string> stack_;
   std::set<std::string> read_;
 };

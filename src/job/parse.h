@@ -22,6 +22,7 @@ struct JobFile {
   std::string redis;                 // the quick door's, as written; empty: the file names none
   std::optional<bool> journal_full;  // nothing: the file does not say
   std::optional<int> global_limit;   // runs alive in the store at a time
+  std::string audit;                 // when the audit of all jobs looks, in UTC; empty: not said
   CalendarSet calendars;
   std::vector<Job> jobs;  // in the order of the files; no name twice
   std::string digest;     // of the jobs' definitions: equal jobs, equal digest

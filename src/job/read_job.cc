@@ -55,6 +55,7 @@ void ReadTime(Fields& fields, Job& job) {
   job.start_deadline =
       fields.DurationOr("start_deadline", job.start_deadline, absl::Seconds(1), kYear);
   job.done_by = fields.ParsedOr("done_by", job.done_by, ParseDoneBy);
+  job.audit = fields.TextOr("audit", job.audit);
   job.spread = fields.DurationOr("spread", job.spread, absl::ZeroDuration(), absl::Hours(24));
 }
 
@@ -161,7 +162,7 @@ void ReadFailure(Fields& fields, Job& job) {
 }
 
 void RefuseLater(Fields& fields) {
-  for (const char* key : {"alerts", "audit", "ping"}) fields.NotYet(key, "take it out");
+  for (const char* key : {"alerts", "ping"}) fields.NotYet(key, "take it out");
 }
 
 // Shows findings where their keys stand; one that speaks of a key with an error says nothing new.
@@ -188,6 +189,9 @@ void CheckMeaning(Fields& fields, const Job& job, const NodePtr& node,
   if (!zone.ok()) {
     fields.Error("timezone", zone.status().message(), "");
     return;
+  }
+  if (const auto beat = Schedule::Parse(job.audit, {.zone = *zone}); !beat.ok()) {
+    fields.Error("audit", absl::StrCat("audit: ", beat.status().message()), "");
   }
   if (job.schedule.empty() && !job.at) return;
   const absl::StatusOr<Schedule> schedule = ResolveSchedule(job, *zone);

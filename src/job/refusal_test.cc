@@ -182,7 +182,8 @@ INSTANTIATE_TEST_SUITE_P(
     LaterVersions, JobRefusal,
     ::testing::ValuesIn(std::vector<Refusal>{
         {"alerts: {}", "6:5", "alerts is not in this version", "take it out"},
-        {"audit: {}", "6:5", "audit is not in this version", "take it out"},
+        {"audit: {}", "6:5", "audit", ""},
+        {"audit: now and then", "6:5", "audit: ", ""},
         {"ping: x", "6:5", "ping is not in this version", "take it out"},
         {"mask: x", "6:5", "mask: 'x' is none of its words", "hash"},
         {"limits: { tenant: 3 }", "6:15", "limits.tenant is not in this version", "limits.job"},

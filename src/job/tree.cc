@@ -123,6 +123,7 @@ void WriteRules(const Job& job, const Job& normal, MapWriter& map) {
   map.Enum("overlap", job.overlap, normal.overlap);
   map.Length("start_deadline", job.start_deadline, normal.start_deadline);
   map.Text("done_by", DoneByText(job.done_by));
+  if (job.audit != normal.audit) map.Text("audit", job.audit);
   map.Map("lock", WriteLock(job));
   map.Enum("mask", job.mask, normal.mask);
   MapWriter limits;

@@ -135,6 +135,10 @@ absl::StatusOr<Applied> Core::Apply(const std::string& name, absl::string_view y
     return BadInput(name, "limits.global: is not this scheduler's",
                     "take it out: SchedulerOptions::global_limit says it");
   }
+  if (!file.audit.empty()) {
+    return BadInput(name, "audit: is a node's, and this scheduler's is fixed",
+                    "take it out; a job's own audit: is taken");
+  }
   ASSIGN_OR_RETURN(Session session, Session::Open(*database_, options_.who));
   ApplyFileOptions apply;
   apply.source = options.source.empty() ? name : options.source;

@@ -83,11 +83,16 @@ absl::StatusOr<std::unique_ptr<ServingNode>> ServingNode::Start(NodeConfig confi
   };
   ASSIGN_OR_RETURN(node->engine_, Engine::Create(std::move(parts)));
   node->engine_->Start();
+  node->audit_ = std::make_unique<AuditThread>(*node->database_, events, node->name_, config.audit);
   return node;
 }
 
 ServingNode::~ServingNode() = default;
 
-absl::Status ServingNode::Drain(absl::Duration patience) { return engine_->Drain(patience); }
+absl::Status ServingNode::Drain(absl::Duration patience) {
+  const absl::Status left = engine_->Drain(patience);
+  audit_.reset();
+  return left;
+}
 
 }  // namespace matins

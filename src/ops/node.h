@@ -16,6 +16,7 @@
 #include "engine/events.h"
 #include "execute/runner.h"
 #include "lease/door.h"
+#include "ops/audit.h"
 #include "store/database.h"
 
 namespace matins {
@@ -26,6 +27,7 @@ struct NodeConfig {
   std::vector<std::string> labels;
   int slots = 64;
   int global_limit = 0;
+  std::string audit;           // when the audit of all jobs looks, cron in UTC; empty: kStoreAudit
   std::string runtime_folder;  // of the runs' sockets; empty: see NodeFolder::Open
   std::string history_file;    // the event history, witness W1; empty: none
   std::string
@@ -73,7 +75,8 @@ class ServingNode {
   std::unique_ptr<History> history_;
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<Door> door_;      // null: none
-  std::unique_ptr<Engine> engine_;  // last: it uses all of the above
+  std::unique_ptr<Engine> engine_;  // it uses all of the above
+  std::unique_ptr<AuditThread> audit_;
 };
 
 }  // namespace matins

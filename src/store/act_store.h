@@ -4,6 +4,7 @@
 #define MATINS_STORE_ACT_STORE_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -137,6 +138,45 @@ struct StoreStatus {
   std::vector<std::string> warnings;  // settings that weaken a promise
 };
 
+// ---- the audit's ----
+
+// What the audit reads of definitions and locks, in one snapshot; rows and nodes it reads by the
+// verbs that people have.
+struct AuditFacts {
+  absl::Time now;                                            // the store's
+  std::map<std::string, std::vector<JobVersion>> versions;   // by job, ascending
+  std::map<std::string, std::vector<Suspension>> suspended;  // ended ones too, ascending
+  std::map<std::string, std::vector<SkipSpan>> spans;        // ascending
+  // A lock of a run whose fence was burnt or whose row was deleted.
+  struct Lock {
+    std::string lock_key;
+    PeriodKey key;
+    int64_t fence = 0;
+    absl::Time until = absl::InfinitePast();
+  };
+  std::vector<Lock> locks;
+  // Generations with more than one accepted result (I1).
+  struct Double {
+    PeriodKey key;
+    int generation = 1;
+    int count = 0;
+  };
+  std::vector<Double> doubles;
+};
+
+// One audit: job_audit. `beat` and `due` are its identity: of any number of nodes one makes it.
+struct AuditRow {
+  int64_t id = 0;
+  std::string beat;  // which of the auditors (audit/beats.h)
+  absl::Time due;    // the beat's instant
+  std::string by;    // "node:NAME" or a person
+  absl::Time started_at = absl::InfinitePast();
+  absl::Time finished_at = absl::InfinitePast();  // InfinitePast: it has not ended
+  int64_t expected = 0, done = 0, findings = 0, alarms = 0;
+  bool canary = false;  // a miss that was planted for this audit was found by it
+  std::string detail;   // JSON
+};
+
 class ActStore {
  public:
   virtual ~ActStore() = default;
@@ -176,6 +216,18 @@ class ActStore {
   virtual absl::StatusOr<std::vector<LockRow>> ReadLocks() = 0;
   virtual absl::StatusOr<OutputRow> ReadOutput(int64_t fence) = 0;
   virtual absl::StatusOr<StoreStatus> ReadStatus() = 0;
+
+  virtual absl::StatusOr<AuditFacts> ReadAuditFacts(absl::string_view job /* empty: all */) = 0;
+  // Takes the audit of a beat's instant for `by`, and answers its id; 0: another has it, or has
+  // made it. One that began kAuditGone ago and has not ended is taken over. The lock on its row is
+  // what decides, and whose it is is read back, not inferred from a count.
+  virtual absl::StatusOr<int64_t> BeginAudit(absl::string_view beat, absl::Time due,
+                                             absl::string_view by) = 0;
+  // Writes what the audit `row.id` came to. NotFound where another has taken it over. Rows older
+  // than kAuditKept go.
+  virtual absl::Status EndAudit(const AuditRow& row) = 0;
+  // Newest first by `due`; `beat` empty: of all.
+  virtual absl::StatusOr<std::vector<AuditRow>> ReadAudits(absl::string_view beat, int limit) = 0;
 };
 
 }  // namespace matins

@@ -14,7 +14,12 @@
 namespace matins {
 
 // The version of the schema that this program reads and writes.
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
+
+// An audit that has not ended after so long is taken over by another node.
+inline constexpr absl::Duration kAuditGone = absl::Minutes(10);
+// How long the row of an audit is kept.
+inline constexpr absl::Duration kAuditKept = absl::Hours(24 * 400);
 
 // Where a change of the definition takes the cursor back to: the instant of the change itself is
 // the new version's, and has not been looked at by it.

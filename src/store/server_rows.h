@@ -161,6 +161,50 @@ std::vector<EventRow> ReadEventRows(const Rows& r) {
   return events;
 }
 
+// The answers to the six questions of an audit's facts, in this order: the clock; job, version,
+// from_at, definition; job, from_at, to_at, by_whom, why of suspensions; job and a span's seven;
+// lock_key, job_name, period, fence, until; job_name, period, generation, count of doubles.
+template <typename Rows>
+AuditFacts ReadFacts(const std::vector<Rows>& r) {
+  AuditFacts facts;
+  facts.now = r[0].Time(0, 0);
+  for (int i = 0; i < r[1].size(); ++i) {
+    facts.versions[r[1].Text(i, 0)].push_back(
+        {static_cast<int>(r[1].Int(i, 1)), r[1].Time(i, 2), r[1].Text(i, 3)});
+  }
+  for (int i = 0; i < r[2].size(); ++i) {
+    facts.suspended[r[2].Text(i, 0)].push_back({r[2].Time(i, 1),
+                                                r[2].Time(i, 2, absl::InfiniteFuture()),
+                                                r[2].Text(i, 3), r[2].Text(i, 4)});
+  }
+  for (int i = 0; i < r[3].size(); ++i) {
+    facts.spans[r[3].Text(i, 0)].push_back(ReadSpan(r[3], i, 1));
+  }
+  for (int i = 0; i < r[4].size(); ++i) {
+    facts.locks.push_back(
+        {r[4].Text(i, 0), {r[4].Text(i, 1), r[4].Text(i, 2)}, r[4].Int(i, 3), r[4].Time(i, 4)});
+  }
+  for (int i = 0; i < r[5].size(); ++i) {
+    facts.doubles.push_back({{r[5].Text(i, 0), r[5].Text(i, 1)},
+                             static_cast<int>(r[5].Int(i, 2)),
+                             static_cast<int>(r[5].Int(i, 3))});
+  }
+  return facts;
+}
+
+// id, beat, due_at, by_whom, started_at, finished_at, expected, done, findings, alarms, canary,
+// detail.
+template <typename Rows>
+std::vector<AuditRow> ReadAuditRows(const Rows& r) {
+  std::vector<AuditRow> audits;
+  for (int i = 0; i < r.size(); ++i) {
+    audits.push_back({r.Int(i, 0), r.Text(i, 1), r.Time(i, 2), r.Text(i, 3), r.Time(i, 4),
+                      r.Time(i, 5), r.Int(i, 6), r.Int(i, 7), r.Int(i, 8), r.Int(i, 9),
+                      r.Bool(i, 10), r.Text(i, 11)});
+  }
+  return audits;
+}
+
 }  // namespace matins
 
 #endif  // MATINS_STORE_SERVER_ROWS_H_

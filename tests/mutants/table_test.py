@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-NOT_IN_THIS_VERSION = {'I13', 'I18'}
+NOT_IN_THIS_VERSION = set()
 PROMISES = {f'I{n}' for n in range(25)} - NOT_IN_THIS_VERSION | {'J'}
 DOCUMENTED = re.compile(r'^\| ([^|]*) \| [^|]* \| `(\w+)` \| (.*) \|$', re.M)
 

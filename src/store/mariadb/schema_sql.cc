@@ -164,6 +164,14 @@ const char* const kTables[] = {
       lease_until DATETIME(6), checkpoint BIGINT, status @WORD, reason @TEXT, by_whom @TEXT,
       held BOOLEAN, backfill BOOLEAN, manual BOOLEAN,
       PRIMARY KEY (job_name, period, generation, ver)) @TABLE)",
+    // One row an audit; a beat's instant has one, whoever makes it.
+    R"(CREATE TABLE IF NOT EXISTS job_audit (id BIGINT AUTO_INCREMENT PRIMARY KEY,
+      beat @KEY NOT NULL, due_at DATETIME(6) NOT NULL, by_whom @TEXT NOT NULL,
+      started_at DATETIME(6) NOT NULL, finished_at DATETIME(6), expected BIGINT NOT NULL DEFAULT 0,
+      done BIGINT NOT NULL DEFAULT 0, findings BIGINT NOT NULL DEFAULT 0,
+      alarms BIGINT NOT NULL DEFAULT 0, canary BOOLEAN NOT NULL DEFAULT FALSE, detail @TEXT,
+      UNIQUE KEY job_audit_beat (beat, due_at), KEY job_audit_due (due_at))
+      ROW_FORMAT=DYNAMIC @TABLE)",
     // The source of fences: its numbers only rise, also over a rollback and a restart.
     R"(CREATE TABLE IF NOT EXISTS matins_fence_numbers (id BIGINT AUTO_INCREMENT PRIMARY KEY) @TABLE)",
 };

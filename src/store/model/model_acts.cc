@@ -416,6 +416,82 @@ class ModelActs final : public ActStore {
     return status;
   }
 
+  absl::StatusOr<AuditFacts> ReadAuditFacts(absl::string_view name) override {
+    absl::MutexLock lock(&s_.mutex);
+    AuditFacts facts;
+    facts.now = s_.Now();
+    for (const auto& [job_name, job] : s_.jobs) {
+      if (job.deleted || (!name.empty() && job_name != name)) continue;
+      facts.versions[job_name] = job.versions;
+      if (!job.suspended.empty()) facts.suspended[job_name] = job.suspended;
+      if (!job.spans.empty()) facts.spans[job_name] = job.spans;
+    }
+    for (const auto& [lock_key, left] : s_.locks) {
+      if (!name.empty() && left.key.job != name) continue;
+      facts.locks.push_back({lock_key, left.key, left.fence, left.until});
+    }
+    std::map<std::pair<PeriodKey, int>, int> done;
+    for (const auto& [fence, run] : s_.runs) {
+      if (name.empty() || run.key.job == name) {
+        done[{run.key, run.generation}] += run.status == "DONE";
+      }
+    }
+    for (const auto& [of, count] : done) {
+      if (count > 1) facts.doubles.push_back({of.first, of.second, count});
+    }
+    return facts;
+  }
+
+  absl::StatusOr<int64_t> BeginAudit(absl::string_view beat, absl::Time due,
+                                     absl::string_view by) override {
+    absl::MutexLock lock(&s_.mutex);
+    const absl::Time now = s_.Now();
+    for (AuditRow& row : s_.audits) {
+      if (row.beat != beat || row.due != due) continue;
+      if (row.finished_at != kPast || now - row.started_at < kAuditGone) return 0;
+      row.by = std::string(by);
+      row.started_at = now;
+      return row.id;
+    }
+    AuditRow row;
+    row.id = static_cast<int64_t>(s_.audits.size()) + 1;
+    row.beat = std::string(beat);
+    row.due = due;
+    row.by = std::string(by);
+    row.started_at = now;
+    s_.audits.push_back(row);
+    return row.id;
+  }
+
+  absl::Status EndAudit(const AuditRow& ended) override {
+    absl::MutexLock lock(&s_.mutex);
+    for (AuditRow& row : s_.audits) {
+      if (row.id != ended.id || row.by != ended.by || row.finished_at != kPast) continue;
+      const absl::Time started = row.started_at, due = row.due;
+      const std::string beat = row.beat;
+      row = ended;
+      row.beat = beat;
+      row.due = due;
+      row.started_at = started;
+      row.finished_at = s_.Now();
+      return absl::OkStatus();
+    }
+    return absl::NotFoundError("this audit is another's");
+  }
+
+  absl::StatusOr<std::vector<AuditRow>> ReadAudits(absl::string_view beat, int limit) override {
+    absl::MutexLock lock(&s_.mutex);
+    std::vector<AuditRow> audits;
+    for (const AuditRow& row : s_.audits) {
+      if (beat.empty() || row.beat == beat) audits.push_back(row);
+    }
+    std::sort(audits.begin(), audits.end(), [](const AuditRow& a, const AuditRow& b) {
+      return std::tie(a.due, a.id) > std::tie(b.due, b.id);
+    });
+    if (audits.size() > static_cast<size_t>(limit)) audits.resize(limit);
+    return audits;
+  }
+
  private:
   void ApplyOne(const Definition& definition, const ApplyRequest& request, ApplyAnswer* answer) {
     const std::string& name = definition.job.name;
@@ -462,6 +538,7 @@ class ModelActs final : public ActStore {
   void SuspendJob(ModelJob& job, const Act& act) {
     s_.TakeBackHeld(job.row.name);
     job.row.suspension = Suspension{s_.Now(), kNever, act.who, act.why};
+    job.suspended.push_back(*job.row.suspension);
     job.row.next_look = absl::UnixEpoch();
     ++job.row.revision;
     s_.AddEvent({.kind = "suspended", .job = job.row.name, .who = act.who, .why = act.why});
@@ -469,6 +546,7 @@ class ModelActs final : public ActStore {
 
   void ResumeJob(ModelJob& job, bool trigger, const Act& act) {
     job.row.suspension.reset();
+    job.suspended.back().to = s_.Now();
     job.row.next_look = absl::UnixEpoch();
     ++job.row.revision;
     if (trigger) job.pending = Trigger::kPerson;

@@ -38,6 +38,7 @@ struct ModelJob {
   std::optional<Trigger> pending;
   bool deleted = false;
   std::vector<SkipSpan> spans;
+  std::vector<Suspension> suspended;  // ended ones too
 };
 
 struct Lock {
@@ -78,6 +79,7 @@ struct State {
   std::map<int64_t, RunRow> runs;  // ended attempts by fence
   std::map<int64_t, OutputRow> outputs;
   std::vector<EventRow> events;
+  std::vector<AuditRow> audits;
   std::map<PeriodKey, Reopened> reopened;  // the newest of each period
   std::map<std::string, Lock> locks;
   std::map<std::string, ModelNode> nodes;

@@ -260,11 +260,25 @@ const std::vector<std::string>& FewerIndexes() {
   return statements;
 }
 
+// One row an audit; a beat's instant has one, whoever makes it.
+const std::vector<std::string>& AuditTable() {
+  static const auto& statements = *new std::vector<std::string>{
+      R"(create table @.job_audit(id bigserial primary key, beat text collate "C" not null,
+        due_at timestamptz not null, by_whom text not null, started_at timestamptz not null,
+        finished_at timestamptz, expected bigint not null default 0,
+        done bigint not null default 0, findings bigint not null default 0,
+        alarms bigint not null default 0, canary boolean not null default false, detail text))",
+      "create unique index job_audit_beat on @.job_audit (beat, due_at)",
+      "create index job_audit_due on @.job_audit (due_at)",
+  };
+  return statements;
+}
+
 }  // namespace
 
 const std::vector<const std::vector<std::string>*>& SchemaSteps() {
-  static const auto& steps =
-      *new std::vector<const std::vector<std::string>*>{&CreateSchema(), &FewerIndexes()};
+  static const auto& steps = *new std::vector<const std::vector<std::string>*>{
+      &CreateSchema(), &FewerIndexes(), &AuditTable()};
   return steps;
 }
 

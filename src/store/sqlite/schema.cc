@@ -93,8 +93,10 @@ absl::Status SecondStep(Connection& db) {
   return HasJournal(db) ? db.Script(kEnableJournal) : db.status();
 }
 
+absl::Status ThirdStep(Connection& db) { return db.Script(kAuditTable); }
+
 using Step = absl::Status (*)(Connection&);
-constexpr Step kSteps[] = {&FirstStep, &SecondStep};
+constexpr Step kSteps[] = {&FirstStep, &SecondStep, &ThirdStep};
 static_assert(std::size(kSteps) == kSchemaVersion);
 
 absl::Status RefuseNewer(const Connection& db, int version) {

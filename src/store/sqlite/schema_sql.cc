@@ -229,6 +229,17 @@ DROP TRIGGER job_watermark_journal_insert;
 DROP TRIGGER job_watermark_journal_update;
 )sql";
 
+// One row an audit; a beat's instant has one, whoever makes it.
+const char kAuditTable[] = R"sql(
+CREATE TABLE job_audit (
+  id INTEGER PRIMARY KEY, beat TEXT NOT NULL, due_at INTEGER NOT NULL, by_whom TEXT NOT NULL,
+  started_at INTEGER NOT NULL, finished_at INTEGER, expected INTEGER NOT NULL DEFAULT 0,
+  done INTEGER NOT NULL DEFAULT 0, findings INTEGER NOT NULL DEFAULT 0,
+  alarms INTEGER NOT NULL DEFAULT 0, canary INTEGER NOT NULL DEFAULT 0,
+  detail TEXT NOT NULL DEFAULT '', UNIQUE (beat, due_at));
+CREATE INDEX job_audit_by_due ON job_audit (due_at);
+)sql";
+
 const char kEnableJournal[] = R"sql(
 CREATE TRIGGER IF NOT EXISTS job_watermark_journal_insert AFTER INSERT ON job_watermark
 WHEN new.period <> ''

@@ -10,6 +10,8 @@ extern const char kIndexes[];
 extern const char kTriggers[];
 // Step 2.
 extern const char kFewerIndexes[];
+// Step 3.
+extern const char kAuditTable[];
 
 // What `journal: full` adds, and takes away again; either may be run again.
 extern const char kEnableJournal[];

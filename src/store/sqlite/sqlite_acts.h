@@ -41,6 +41,12 @@ class SqliteActs final : public ActStore {
   absl::StatusOr<std::vector<LockRow>> ReadLocks() override;
   absl::StatusOr<OutputRow> ReadOutput(int64_t fence) override;
   absl::StatusOr<StoreStatus> ReadStatus() override;
+  // audit.cc
+  absl::StatusOr<AuditFacts> ReadAuditFacts(absl::string_view job) override;
+  absl::StatusOr<int64_t> BeginAudit(absl::string_view beat, absl::Time due,
+                                     absl::string_view by) override;
+  absl::Status EndAudit(const AuditRow& row) override;
+  absl::StatusOr<std::vector<AuditRow>> ReadAudits(absl::string_view beat, int limit) override;
 
  private:
   std::unique_ptr<Connection> db_;

@@ -1,0 +1,49 @@
+// Audits: one by hand, and those that a node makes by itself.
+#ifndef MATINS_OPS_AUDIT_H_
+#define MATINS_OPS_AUDIT_H_
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "audit/audit.h"
+#include "audit/beats.h"
+#include "engine/events.h"
+#include "ops/session.h"
+#include "store/database.h"
+
+namespace matins {
+
+// An audit now, which leaves its own row like any other. NotFound where the job is none.
+absl::StatusOr<AuditReport> AuditNow(Session& session, const AuditScope& scope);
+
+// A node's two beats (audit/beats.h), on a thread and a connection of their own: what stops
+// planning does not stop it. Each audit is an event `audited`, each alarm of it `audit_finding`.
+// Thread-safe.
+class AuditThread {
+ public:
+  // `database` and `events` outlive it.
+  AuditThread(Database& database, EngineEvents& events, std::string node, std::string schedule);
+  ~AuditThread();  // ends an audit that is under way only after it has been written
+
+ private:
+  void Run();
+  absl::Duration Turn();
+
+  Database& database_;
+  EngineEvents& events_;
+  const std::string node_, schedule_;
+  std::unique_ptr<AuditBeats> beats_;
+  bool away_ = false;
+  absl::Mutex mutex_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace matins
+
+#endif  // MATINS_OPS_AUDIT_H_
