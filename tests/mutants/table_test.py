@@ -30,7 +30,8 @@ def catchers(program, tests):
         return ['the simulator']
     if program == 'checker':
         return ['the checker']
-    return [re.sub(r'^Each/Promise.Holds/(\w+?)_', r'\1.', test) for test in tests.split(':')]
+    names = [re.sub(r'^Each/Promise.Holds/(\w+?)_', r'\1.', test) for test in tests.split(':')]
+    return [re.sub(r'^Each/(\w+\.\w+)/(?:sqlite|postgresql|mariadb)$', r'\1', name) for name in names]
 
 
 def wrong():
