@@ -41,7 +41,7 @@ void Run(const Options& options) {
   stage.Rest();
 
   const int processes = static_cast<int>(options.Int("processes"));
-  NodeProcesses nodes(options, processes);
+  NodeProcesses nodes(options, processes, 0, static_cast<int>(options.Int("slots")));
   const double store_cpu = StoreCpuSeconds();
   nodes.Go();
   nodes.Await([&](const Shared& shared) { return shared.finished >= runs; }, absl::Minutes(4));
@@ -68,7 +68,11 @@ void Run(const Options& options) {
 }  // namespace matins::bench
 
 int main(int argc, char** argv) {
-  const matins::bench::Options options(
-      argc, argv, {{"shape", "jobs"}, {"planned", "false"}, {"processes", "1"}, {"runs", "20000"}});
+  const matins::bench::Options options(argc, argv,
+                                       {{"shape", "jobs"},
+                                        {"planned", "false"},
+                                        {"processes", "1"},
+                                        {"runs", "20000"},
+                                        {"slots", "0"}});
   matins::bench::Run(options);
 }

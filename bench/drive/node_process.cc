@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <new>
 
 #include "absl/strings/str_cat.h"
@@ -32,8 +33,8 @@ void NoteEvent(Shared& shared, const SchedulerEvent& event) {
 
 }  // namespace
 
-NodeProcesses::NodeProcesses(const Options& options, int count, int64_t latenesses)
-    : options_(options), room_(latenesses) {
+NodeProcesses::NodeProcesses(const Options& options, int count, int64_t latenesses, int slots)
+    : options_(options), room_(latenesses), slots_(slots) {
   bytes_ = sizeof(Shared) + static_cast<size_t>(room_) * sizeof(std::atomic<int64_t>);
   void* const memory =
       mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -64,6 +65,9 @@ void NodeProcesses::Child() {
   Shared& shared = *shared_;
   SchedulerOptions options;
   options.store = options_.Text("store");
+  if (slots_ > 0) options.slots = slots_;
+  // The guard of a command gives its lease back by this.
+  if (const char* program = getenv("MATINS_BINARY")) options.matins_program = program;
   options.on_event = [&shared](const SchedulerEvent& event) { NoteEvent(shared, event); };
   auto scheduler = Scheduler::Open(options);
   DieUnlessOk(scheduler.status(), "a node");
@@ -110,6 +114,15 @@ void NodeProcesses::Await(const std::function<bool(const Shared&)>& done, absl::
     }
     absl::SleepFor(absl::Milliseconds(1));
   }
+}
+
+absl::Time NodeProcesses::KillOne() {
+  const pid_t pid = pids_.front();
+  pids_.erase(pids_.begin());
+  const absl::Time at = absl::Now();
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  return at;
 }
 
 void NodeProcesses::Stop() {

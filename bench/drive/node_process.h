@@ -34,7 +34,8 @@ class NodeProcesses {
  public:
   // Forks `count` nodes, which open the store and wait. No thread may have been started before.
   // `latenesses`: room for so many, 0: none are kept.
-  NodeProcesses(const Options& options, int count, int64_t latenesses = 0);
+  // `slots`: runs of each node at a time; 0: the default.
+  NodeProcesses(const Options& options, int count, int64_t latenesses = 0, int slots = 0);
   ~NodeProcesses();  // kills what still lives
 
   Shared& shared() { return *shared_; }
@@ -46,6 +47,8 @@ class NodeProcesses {
   void Go();
   // Waits until `shared` says so; ends the program after `patience` with what was seen.
   void Await(const std::function<bool(const Shared&)>& done, absl::Duration patience);
+  // SIGKILL, to the first of them; the rest goes on. Answers when, by the host's wall clock.
+  absl::Time KillOne();
   // Drains and ends them.
   void Stop();
 
@@ -53,6 +56,7 @@ class NodeProcesses {
   void Child();
   const Options& options_;
   const int64_t room_;
+  const int slots_;
   size_t bytes_;
   Shared* shared_;
   std::atomic<int64_t>* lateness_us_;  // `room_` of them, behind *shared_

@@ -1,6 +1,7 @@
 #include "bench/drive/stage.h"
 
 #include <libpq-fe.h>
+#include <sqlite3.h>
 
 #include <algorithm>
 #include <set>
@@ -28,6 +29,24 @@ class NoRunner final : public Runner {
   std::vector<RunnerEvent> Poll() override { return {}; }
   void SetWakeUp(std::function<void()>) override {}
 };
+
+std::string QuerySqlite(const std::string& url, const std::string& sql) {
+  sqlite3* db = nullptr;
+  const std::string path = url.substr(url.find(':') + 1);
+  if (sqlite3_open(path.c_str(), &db) != SQLITE_OK) Die(absl::StrCat("cannot open ", path));
+  sqlite3_busy_timeout(db, 10'000);
+  std::string value;
+  const auto first = [](void* out, int columns, char** values, char**) {
+    auto& text = *static_cast<std::string*>(out);
+    if (columns > 0 && values[0] != nullptr && text.empty()) text = values[0];
+    return 0;
+  };
+  if (sqlite3_exec(db, sql.c_str(), first, &value, nullptr) != SQLITE_OK) {
+    Die(absl::StrCat(sql, ": ", sqlite3_errmsg(db)));
+  }
+  sqlite3_close(db);
+  return value;
+}
 
 // libpq does not know the store's own parameter.
 std::string ServerUrl(const std::string& url) {
@@ -119,6 +138,7 @@ void Stage::Rest() {
 }
 
 std::string Stage::Query(const std::string& sql) {
+  if (!options_.IsPostgres()) return QuerySqlite(options_.Text("store"), sql);
   PGconn* const connection = PQconnectdb(ServerUrl(options_.Text("store")).c_str());
   PGresult* const result = PQexec(connection, sql.c_str());
   const ExecStatusType status = PQresultStatus(result);
@@ -129,6 +149,38 @@ std::string Stage::Query(const std::string& sql) {
   PQclear(result);
   PQfinish(connection);
   return value;
+}
+
+std::string Stage::Numbers(int64_t count) const {
+  if (options_.IsPostgres()) return absl::StrCat("generate_series(1, ", count, ") n(i)");
+  return absl::StrCat("(WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < ",
+                      count, ") SELECT i FROM c) n");
+}
+
+std::string Stage::Instant(absl::Duration from_now) const {
+  const int64_t us = absl::ToUnixMicros(absl::Now() + from_now);
+  if (!options_.IsPostgres()) return absl::StrCat(us);
+  return absl::StrCat("(timestamptz 'epoch' + ", us, "::bigint * interval '1 microsecond')");
+}
+
+void Stage::FillPlanned(int64_t count, absl::Duration from_now) {
+  std::string yaml = "jobs:\n";
+  for (int i = 0; i < 1000; ++i) {
+    absl::StrAppend(&yaml, "  - { name: fill-", i,
+                    ", at: 2099-01-01T00:00:00Z, misfire: each, overlap: allow, "
+                    "run: { handler: noop } }\n");
+  }
+  Apply(yaml, "bench/fill");
+  const std::string at = Instant(from_now);
+  Query(absl::StrCat("INSERT INTO ", Table("job_watermark"),
+                     " (job_name, period, biz_date, status, op, due_at, not_before, look_at, "
+                     "version) SELECT 'fill-' || (n.i % 1000), 'fill-' || n.i, '2026-01-01', "
+                     "'PLANNED', 'plan', ",
+                     at, ", ", at, ", ", at, ", 1 FROM ", Numbers(count)));
+}
+
+std::string Stage::Table(absl::string_view name) const {
+  return absl::StrCat(options_.IsPostgres() ? "matins." : "", name);
 }
 
 absl::Time Stage::Now() {

@@ -32,9 +32,17 @@ class Stage {
   // PostgreSQL: vacuum analyze, and a checkpoint. SQLite: the log goes into the file.
   void Rest();
 
-  // SQL for the server itself, past Matins; PostgreSQL alone. Answers the first value of the first
-  // row, or "".
+  // SQL for the store itself, past Matins, in its own dialect; tables of PostgreSQL are those of
+  // schema "matins". Answers the first value of the first row, or "".
   std::string Query(const std::string& sql);
+  // The first `count` numbers as rows `n.i`, for an INSERT ... SELECT.
+  std::string Numbers(int64_t count) const;
+  std::string Table(absl::string_view name) const;  // as Query takes it
+  // The store's text for an instant so far from now.
+  std::string Instant(absl::Duration from_now) const;
+  // Inserts rows of job_watermark for the jobs fill-0 to fill-999, which are applied: PLANNED, and
+  // due `from_now`.
+  void FillPlanned(int64_t count, absl::Duration from_now);
 
   Database& database() { return *database_; }
   ActStore& acts() { return *acts_; }
