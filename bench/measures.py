@@ -137,8 +137,52 @@ def leases():
                       DRAIN_FIGURES)
 
 
+def single_commits():
+    """One run at a time, so that each START and each end is a commit of its own."""
+    yield Measure('drain/sqlite/single_commits', 'drivers/drain', 'sqlite', 'drain/sqlite',
+                  {'shape': 'jobs', 'planned': True, 'slots': 1, 'runs': 2_000}, {'runs': 300}, figures=DRAIN_FIGURES,
+                  goals=(Goal('per_second', at_least=0.8, to='floor/sqlite/single_commits'),))
+
+
+def claims():
+    for store in ('postgresql', 'sqlite'):
+        for beside in ('nothing', 'not_due', 'due'):
+            goals = [Goal('p99_ms', at_most=10)]
+            if beside != 'nothing':
+                goals.append(Goal('per_second', at_least=0.9, to=f'claims/{store}/nothing'))
+            yield Measure(f'claims/{store}/{beside}', 'drivers/claims', store, f'claims/{store}', {'beside': beside},
+                          {'rows': 20_000, 'runs': 2_000}, figures=('per_second', 'p50_ms', 'p99_ms'), goals=tuple(goals), rounds=3,
+                          patience=600)
+
+
+def programs():
+    for store in ('postgresql', 'sqlite'):
+        yield Measure(f'commands/{store}/sustained', 'drivers/commands', store, f'commands/{store}', {'runs': 3_000},
+                      {'runs': 300}, goals=(Goal('per_second', at_least=500),), rounds=3)
+        yield Measure(f'commands/{store}/burst', 'drivers/commands', store, f'commands/{store}',
+                      {'runs': 500, 'burst': True, 'slots': 500}, {'runs': 100}, figures=('started_ms', 'committed_ms'),
+                      goals=(Goal('started_ms', at_most=1000),), rounds=3)
+
+
+def long_measures():
+    """Those that take minutes: one round each."""
+    for store in ('postgresql', 'sqlite'):
+        yield Measure(f'cron/{store}', 'drivers/cron', store, f'cron/{store}', {'minutes': 10}, {'jobs': 100, 'minutes': 1},
+                      figures=('p50_ms', 'p99_ms', 'max_ms', 'missed', 'twice', 'cpu_seconds'),
+                      goals=(Goal('p99_ms', at_most=30), Goal('missed', at_most=0), Goal('twice', at_most=0),
+                             Goal('cpu_seconds', at_most=0.5)), rounds=1, patience=900)
+        yield Measure(f'takeover/{store}', 'drivers/takeover', store, f'takeover/{store}', {'times': 30}, {'times': 2},
+                      figures=('p50_ms', 'p99_ms', 'max_ms'), goals=(Goal('p99_ms', at_most=1000),), rounds=1, patience=900)
+        yield Measure(f'outage/{store}', 'drivers/outage', store, f'outage/{store}', {'jobs': 100_000}, {'jobs': 2_000},
+                      figures=('seconds', 'cpu_seconds', 'resident_mib'), goals=(Goal('seconds', at_most=5),), rounds=1, patience=1800)
+        yield Measure(f'purge/{store}', 'drivers/purge', store, f'purge/{store}', {'seconds': 20}, {'rows': 20_000, 'seconds': 4},
+                      figures=('purged_per_second', 'call_p50_ms', 'p50_ms', 'p99_ms', 'max_ms'),
+                      goals=(Goal('p99_ms', at_most=100),), rounds=1, patience=900)
+
+
 def drivers():
-    return [*drains(), *latencies(), *quiet_nodes(), *first_runs(), *execs(), *leases()]
+    return [*drains(), *single_commits(), *latencies(), *quiet_nodes(), *first_runs(), *execs(),
+            *claims(), *programs(), *long_measures(), *leases()]
 
 
 def peers():

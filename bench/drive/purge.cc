@@ -22,7 +22,9 @@ void FillHistory(Stage& stage, int64_t rows) {
       " (fence, job_name, period, biz_date, generation, attempt, attempts_total, node, status, "
       "claimed_at, finished_at, version) SELECT n.i, 'old', 'old-' || n.i, '2026-01-01', 1, 1, 1, "
       "'bench', 'DONE', ",
-      at, ", ", at, ", 1 FROM ", stage.Numbers(rows)));
+      at, ", ", at,
+      stage.options().IsPostgres() ? " - n.i * interval '1 second'" : " - n.i * 1000000",
+      ", 1 FROM ", stage.Numbers(rows)));
 }
 
 void ApplySpread(Stage& stage, int64_t count, absl::Time first, absl::Duration apart) {

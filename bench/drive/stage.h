@@ -44,6 +44,7 @@ class Stage {
   // due `from_now`.
   void FillPlanned(int64_t count, absl::Duration from_now);
 
+  const Options& options() const { return options_; }
   Database& database() { return *database_; }
   ActStore& acts() { return *acts_; }
   absl::Time Now();  // the store's

@@ -32,6 +32,14 @@ absl::StatusOr<DefinitionPtr> Definitions::Resolve(const std::string& definition
   return meaning;
 }
 
+void Definitions::Forget() {
+  absl::flat_hash_map<std::string, DefinitionPtr> meanings;
+  absl::flat_hash_map<std::string, Version> current;
+  absl::MutexLock lock(&mutex_);
+  meanings_.swap(meanings);
+  current_.swap(current);
+}
+
 void Definitions::Note(const JobState& state) {
   if (state.versions.empty()) return;
   const JobVersion& newest = state.versions.back();

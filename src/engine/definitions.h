@@ -31,6 +31,8 @@ class Definitions {
   // Reads in one call those of `jobs` (with versions as above) that are not known yet. What cannot
   // be read is asked for by Current again, one by one.
   void Fetch(Store& store, const std::vector<std::pair<std::string, int>>& jobs);
+  // Forgets all: what is asked for again is read and parsed again. Meanings in use live on.
+  void Forget();
   // Remembers what `state` says is current.
   void Note(const JobState& state);
 

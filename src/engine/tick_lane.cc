@@ -1,5 +1,11 @@
 #include "engine/tick_lane.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include <utility>
+
 #include "base/status.h"
 
 namespace matins {
@@ -7,6 +13,7 @@ namespace {
 
 // Small enough that nobody waits for it; a long history goes in many turns.
 constexpr int kPurgedACall = 500;
+constexpr absl::Duration kRestAfter = absl::Seconds(15);
 
 }  // namespace
 
@@ -32,7 +39,23 @@ absl::StatusOr<absl::Duration> TickLane::Turn() {
     node_.counters.purged += gone;
     next_purge_ = gone >= kPurgedACall ? now : now + node_.options.purge;
   }
+  Rest(now);
   return now + node_.options.tick;
+}
+
+// A node that has had nothing to do for a while keeps nothing that it can read again.
+void TickLane::Rest(absl::Duration now) {
+  const int64_t done = node_.counters.plans + node_.counters.claims;
+  if (done != std::exchange(done_, done) || node_.live.count() > 0) {
+    busy_at_ = now;
+    rested_ = false;
+  } else if (!rested_ && now >= busy_at_ + kRestAfter) {
+    rested_ = true;
+    node_.definitions.Forget();
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+  }
 }
 
 void TickLane::Note(const TickAnswer& answer) {

@@ -19,7 +19,11 @@ class TickLane final : public Lane {
  private:
   absl::StatusOr<absl::Duration> Turn() override;
   void Note(const TickAnswer& answer);
+  void Rest(absl::Duration now);
 
+  int64_t done_ = 0;  // plans and claims of this node, when it last had any
+  absl::Duration busy_at_ = absl::ZeroDuration();
+  bool rested_ = false;
   absl::Duration next_purge_ = absl::ZeroDuration();
   std::optional<absl::Duration> asking_since_;  // by the boot clock: answered since then
   bool frozen_ = false;                         // as the last tick said

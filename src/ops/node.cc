@@ -12,7 +12,6 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "execute/process_runner.h"
-#include "job/json.h"
 
 namespace matins {
 namespace {
@@ -20,15 +19,8 @@ namespace {
 // A beat's own deadline is a sixth of the lease: of the shortest lease that the store
 // knows now. Leases that come later and are shorter still end by their guards' deadlines.
 absl::StatusOr<absl::Duration> BeatDeadline(Database& database) {
-  absl::Duration shortest = LockSpec{}.ttl;
-  ASSIGN_OR_RETURN(const std::unique_ptr<ActStore> acts, database.OpenActs());
-  ASSIGN_OR_RETURN(const std::vector<JobRow> rows, acts->ReadJobs(""));
-  for (const JobRow& row : rows) {
-    // A definition of a newer program's does not keep this node from its other jobs.
-    if (const auto job = JobFromJson(row.definition); job.ok())
-      shortest = std::min(shortest, job->lock.ttl);
-  }
-  return shortest / 6;
+  ASSIGN_OR_RETURN(const absl::Duration shortest, database.ShortestLease());
+  return std::min(shortest, LockSpec{}.ttl) / 6;
 }
 
 }  // namespace
@@ -79,7 +71,9 @@ absl::StatusOr<std::unique_ptr<ServingNode>> ServingNode::Start(NodeConfig confi
   parts.door = node->door_.get();
   parts.random = std::make_unique<SystemRandom>();
   parts.open_store = [raw = node.get()](LaneKind lane) {
-    return lane == LaneKind::kBeat ? raw->beat_database_->Open() : raw->database_->Open();
+    // Its schema was looked at above.
+    return lane == LaneKind::kBeat ? raw->beat_database_->OpenAnother()
+                                   : raw->database_->OpenAnother();
   };
   ASSIGN_OR_RETURN(node->engine_, Engine::Create(std::move(parts)));
   node->engine_->Start();

@@ -40,7 +40,12 @@ class Database {
   virtual absl::Status Migrate() = 0;
   // A connection of its own for a lane; the schema must be the wanted one.
   virtual absl::StatusOr<std::unique_ptr<Store>> Open() = 0;
+  // The same without another look at the schema, for who has just migrated or opened this database;
+  // what stands in the way then is said by the first call.
+  virtual absl::StatusOr<std::unique_ptr<Store>> OpenAnother() { return Open(); }
   virtual absl::StatusOr<std::unique_ptr<ActStore>> OpenActs() = 0;
+  // The shortest lease of any job (`lock.ttl`); InfiniteDuration where there is no job.
+  virtual absl::StatusOr<absl::Duration> ShortestLease() = 0;
   virtual absl::StatusOr<SchemaCheck> Check() = 0;
   // A consistent copy to a local file (SQLite), or FailedPrecondition with the command to use
   // instead.

@@ -215,6 +215,7 @@ class TwinDatabase final : public Database {
     ASSIGN_OR_RETURN(std::unique_ptr<ActStore> model, model_.OpenActs());
     return std::make_unique<TwinActs>(std::move(asked), std::move(model), predictions_);
   }
+  absl::StatusOr<absl::Duration> ShortestLease() override { return asked_.ShortestLease(); }
   absl::StatusOr<SchemaCheck> Check() override { return asked_.Check(); }
   absl::Status Backup(const std::string& path) override { return asked_.Backup(path); }
   absl::Status Restore(const std::string& path) override { return asked_.Restore(path); }

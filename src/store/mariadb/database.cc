@@ -24,12 +24,24 @@ class MariadbDatabase final : public Database {
 
   absl::StatusOr<std::unique_ptr<Store>> Open() override {
     RETURN_IF_ERROR(CheckUsable());
+    return OpenAnother();
+  }
+
+  absl::StatusOr<std::unique_ptr<Store>> OpenAnother() override {
     return std::make_unique<MariadbStore>(Options());
   }
 
   absl::StatusOr<std::unique_ptr<ActStore>> OpenActs() override {
     RETURN_IF_ERROR(CheckUsable());
     return std::make_unique<MariadbActs>(Options());
+  }
+
+  absl::StatusOr<absl::Duration> ShortestLease() override {
+    Session session(Options());
+    ASSIGN_OR_RETURN(
+        const std::vector<Rows> rows,
+        session.connection.Bare({Sql("SELECT MIN(lock_ttl) FROM job WHERE NOT deleted")}));
+    return rows[0].IsNull(0, 0) ? absl::InfiniteDuration() : absl::Microseconds(rows[0].Int(0, 0));
   }
 
   absl::StatusOr<SchemaCheck> Check() override {

@@ -19,6 +19,15 @@ absl::Status ModelDatabase::Migrate() { return absl::OkStatus(); }
 absl::StatusOr<std::unique_ptr<Store>> ModelDatabase::Open() { return NewStore(state_); }
 absl::StatusOr<std::unique_ptr<ActStore>> ModelDatabase::OpenActs() { return NewActs(state_); }
 
+absl::StatusOr<absl::Duration> ModelDatabase::ShortestLease() {
+  absl::MutexLock lock(&state_->mutex);
+  absl::Duration shortest = absl::InfiniteDuration();
+  for (const auto& [name, job] : state_->jobs) {
+    if (!job.deleted) shortest = std::min(shortest, job.job.lock.ttl);
+  }
+  return shortest;
+}
+
 absl::StatusOr<SchemaCheck> ModelDatabase::Check() {
   return SchemaCheck{kSchemaVersion, kSchemaVersion, {}};
 }

@@ -20,6 +20,7 @@ class ModelDatabase final : public Database {
   absl::Status Migrate() override;
   absl::StatusOr<std::unique_ptr<Store>> Open() override;
   absl::StatusOr<std::unique_ptr<ActStore>> OpenActs() override;
+  absl::StatusOr<absl::Duration> ShortestLease() override;
   absl::StatusOr<SchemaCheck> Check() override;
   absl::Status Backup(const std::string& path) override;   // FailedPrecondition: nothing to copy
   absl::Status Restore(const std::string& path) override;  // the same

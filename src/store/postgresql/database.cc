@@ -26,6 +26,10 @@ class PostgresDatabase final : public Database {
 
   absl::StatusOr<std::unique_ptr<Store>> Open() override {
     RETURN_IF_ERROR(CheckUsable());
+    return OpenAnother();
+  }
+
+  absl::StatusOr<std::unique_ptr<Store>> OpenAnother() override {
     const bool direct = url_.listen.empty();
     ConnectionOptions options = Options();
     if (!direct) options.conninfo = url_.listen;
@@ -37,6 +41,15 @@ class PostgresDatabase final : public Database {
   absl::StatusOr<std::unique_ptr<ActStore>> OpenActs() override {
     RETURN_IF_ERROR(CheckUsable());
     return std::make_unique<PostgresActs>(Options(), url_.schema);
+  }
+
+  absl::StatusOr<absl::Duration> ShortestLease() override {
+    Session session(Options(), url_.schema);
+    ASSIGN_OR_RETURN(const std::vector<Rows> rows,
+                     session.connection.Read({session.Of(
+                         "select (extract(epoch from min(lock_ttl)) * 1000000)::bigint from @.job "
+                         "where not deleted")}));
+    return rows[0].IsNull(0, 0) ? absl::InfiniteDuration() : absl::Microseconds(rows[0].Int(0, 0));
   }
 
   absl::StatusOr<SchemaCheck> Check() override {

@@ -3,6 +3,7 @@
 #include "base/fault.h"
 #include "base/status.h"
 #include "store/postgresql/store.h"
+#include "store/purged.h"
 
 namespace matins::postgresql {
 namespace {
@@ -54,17 +55,22 @@ constexpr char kOldSpans[] = R"(
   where s.id = d.id)";
 
 // Beyond `history:` of its kind, attempts of open periods aside; what a job's history says for ever
-// is folded into the job first.
+// is folded into the job first. From a job's newest on, in the order of its index: what is looked
+// at is what the job keeps and what goes, however much there is behind it.
 constexpr char kOldRuns[] = R"(
   with d as materialized (
-    select q.fence, q.job_name, q.status, q.reason, q.claimed_at, q.finished_at from (
-      select r.*, row_number() over (partition by r.job_name, r.status = 'DONE'
-          order by r.finished_at desc, r.fence desc) as nth,
-        case when r.status = 'DONE' then j.history_succeeded else j.history_failed end as keep
-      from @.job_run r join @.job j on j.name = r.job_name
-      where not exists (select from @.job_watermark w where w.job_name = r.job_name
-        and w.period = r.period and w.status in ('PLANNED', 'RUNNING', 'FAILED'))) q
-    where q.nth > greatest(q.keep, 0) order by q.job_name, q.fence limit $1::bigint),
+    select q.* from @.job j cross join lateral (
+      select r.fence, r.job_name, r.status, r.reason, r.claimed_at, r.finished_at from (
+        select r.*, count(*) filter (where r.status = 'DONE') over w as succeeded,
+          count(*) filter (where r.status <> 'DONE') over w as failed
+        from @.job_run r where r.job_name = j.name
+          and not exists (select from @.job_watermark w where w.job_name = r.job_name
+            and w.period = r.period and w.status in ('PLANNED', 'RUNNING', 'FAILED'))
+        window w as (order by r.finished_at desc, r.fence desc rows unbounded preceding)) r
+      where case when r.status = 'DONE' then r.succeeded > greatest(j.history_succeeded, 0)
+        else r.failed > greatest(j.history_failed, 0) end
+      limit $1::bigint) q
+    limit $1::bigint),
   s as materialized (select job_name, max(finished_at) as last,
       max(finished_at - claimed_at) as worst from d where status = 'DONE' group by job_name),
   j as (update @.job j set last_success = greatest(j.last_success, s.last),
@@ -99,6 +105,14 @@ absl::StatusOr<int64_t> PostgresStore::Purge(int limit) {
   const std::vector<std::pair<const char*, bool>> steps = {
       {kMoveFloors, false},    {kOldRows, true},   {kOldSpans, true}, {kOldRuns, true},
       {kOldCheckpoints, true}, {kOldNodes, false}, {kOldLocks, false}};
+  ASSIGN_OR_RETURN(
+      const std::vector<Rows> last,
+      session_.connection.Read({session_.Of(
+          "select (select max(fence) from @.job_run), (select max(id) from "
+          "@.job_event), @NOW, exists (select from @.job_lock where until <= @NOW)")}));
+  const PurgedUpTo here = {last[0].Int(0, 0), last[0].Int(0, 1), last[0].Time(0, 2)};
+  if (!last[0].Bool(0, 3) && NothingToPurge(purged_, here)) return 0;
+  purged_.reset();
   int64_t gone = 0;
   // A transaction each: none of them holds its locks for the others' sake.
   for (const auto& [text, limited] : steps) {
@@ -108,6 +122,7 @@ absl::StatusOr<int64_t> PostgresStore::Purge(int limit) {
     MATINS_FAULT_POINT("purge.after_commit");  // crash here: the next call goes on from there
     if (limited) gone += rows[0].affected();
   }
+  if (gone < limit) purged_ = here;
   return gone;
 }
 

@@ -4,11 +4,13 @@
 #define MATINS_STORE_POSTGRESQL_STORE_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "store/postgresql/listener.h"
 #include "store/postgresql/session.h"
+#include "store/purged.h"
 #include "store/store.h"
 
 namespace matins::postgresql {
@@ -53,6 +55,7 @@ class PostgresStore final : public Store {
  private:
   Session session_;
   std::unique_ptr<Listener> listener_;
+  std::optional<PurgedUpTo> purged_;  // none: there is more
 };
 
 }  // namespace matins::postgresql

@@ -248,9 +248,16 @@ void SqliteStore::AwaitChange(absl::Duration at_most) {
       interrupted_ = false;
       seen_changes_ = hub.changes_locked();
     }
-    watcher_->ClearStatus();
-    const int64_t version = watcher_->DataVersion();
-    if (version != std::exchange(seen_version_, version)) woken = true;
+    if (watcher_ == nullptr) {
+      // Of most stores nobody waits for a change. What cannot be opened now is tried again.
+      absl::StatusOr<std::unique_ptr<Connection>> opened = open_watcher_();
+      if (opened.ok()) watcher_ = *std::move(opened);
+    }
+    if (watcher_ != nullptr) {
+      watcher_->ClearStatus();
+      const int64_t version = watcher_->DataVersion();
+      if (version != std::exchange(seen_version_, version)) woken = true;
+    }
     if (woken || left() <= absl::ZeroDuration()) return;
   }
 }

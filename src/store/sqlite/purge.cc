@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "store/purged.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace matins::sqlite {
@@ -51,23 +52,43 @@ int64_t DropRows(Connection& db, const std::string& job, int64_t limit) {
       .Run();
 }
 
-// Attempts of periods that are still open stay, whatever `history:` says.
-int64_t DropRuns(Connection& db, const Keep& keep, bool succeeded, int64_t limit) {
+// Attempts of periods that are still open stay, whatever `history:` says. From the newest on, so
+// that what is looked at is what a job keeps and what goes, however much there is behind it.
+int64_t DropRuns(Connection& db, const Keep& keep, int64_t limit) {
   std::vector<int64_t> fences;
+  int64_t succeeded = 0, failed = 0;
   {
     Statement rows = db.Sql(
-        "SELECT fence FROM job_run r WHERE job_name = ?1 AND (status = 'DONE') = ?2 AND NOT "
+        "SELECT fence, status = 'DONE' FROM job_run r WHERE job_name = ?1 AND NOT "
         "EXISTS (SELECT 1 FROM job_watermark w WHERE w.job_name = r.job_name AND w.period = "
         "r.period AND w.status IN ('PLANNED', 'RUNNING', 'FAILED')) ORDER BY finished_at DESC, "
-        "fence DESC LIMIT ?3 OFFSET ?4",
-        keep.job, succeeded, limit, succeeded ? keep.succeeded : keep.failed);
-    while (rows.Next()) fences.push_back(rows.Int(0));
+        "fence DESC",
+        keep.job);
+    while (static_cast<int64_t>(fences.size()) < limit && rows.Next()) {
+      const bool kept = rows.Bool(1) ? ++succeeded <= keep.succeeded : ++failed <= keep.failed;
+      if (!kept) fences.push_back(rows.Int(0));
+    }
   }
   for (int64_t fence : fences) {
     db.Sql("DELETE FROM job_run WHERE fence = ?", fence).Run();
     db.Sql("DELETE FROM job_output WHERE fence = ?", fence).Run();
   }
   return static_cast<int64_t>(fences.size());
+}
+
+// Jobs of which something may go. Read beside the writers: there may be a hundred thousand.
+std::vector<Keep> JobsToPurge(Connection& db) {
+  std::vector<Keep> keeps;
+  Statement jobs = db.Sql(
+      // Few of them are counted: whoever keeps more is looked at when it has many.
+      "SELECT name, history_succeeded, history_failed FROM job j WHERE (SELECT count(*) FROM "
+      "(SELECT 1 FROM job_run WHERE job_name = j.name LIMIT 64)) > max(0, min(j.history_succeeded, "
+      "j.history_failed, 63)) OR EXISTS (SELECT 1 FROM job_watermark WHERE job_name = j.name AND "
+      "status IN ('DONE', 'SKIPPED') AND due_at <= j.floor) ORDER BY name");
+  while (jobs.Next()) {
+    keeps.push_back({jobs.Text(0), static_cast<int>(jobs.Int(1)), static_cast<int>(jobs.Int(2))});
+  }
+  return keeps;
 }
 
 // Spans that the floor has passed.
@@ -95,19 +116,32 @@ int64_t DropCheckpoints(Connection& db, int64_t limit) {
 }  // namespace
 
 absl::StatusOr<int64_t> SqliteStore::Purge(int limit) {
-  std::vector<Keep> keeps;
+  PurgedUpTo here;
+  {
+    ASSIGN_OR_RETURN(ReadSnapshot snapshot, ReadSnapshot::Begin(*db_));
+    Statement last = db_->Sql(
+        "SELECT (SELECT max(fence) FROM job_run), (SELECT max(id) FROM job_event), (SELECT 1 FROM "
+        "job_lock WHERE until <= ?)",
+        snapshot.now());
+    const bool lock = last.Next() && !last.Null(2);
+    here = {last.Int(0), last.Int(1), snapshot.now()};
+    RETURN_IF_ERROR(db_->status());
+    if (!lock && NothingToPurge(purged_, here)) return 0;
+    purged_.reset();
+  }
   {
     ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "purge"));
     MoveFloors(*db_, transaction.now());
     db_->Sql("DELETE FROM job_lock WHERE until <= ?", transaction.now()).Run();
     db_->Sql("DELETE FROM job_node WHERE seen_at < ?", transaction.now() - absl::Hours(24 * 7))
         .Run();
-    Statement jobs =
-        db_->Sql("SELECT name, history_succeeded, history_failed FROM job ORDER BY name");
-    while (jobs.Next()) {
-      keeps.push_back({jobs.Text(0), static_cast<int>(jobs.Int(1)), static_cast<int>(jobs.Int(2))});
-    }
     RETURN_IF_ERROR(transaction.Commit());
+  }
+  std::vector<Keep> keeps;
+  {
+    ASSIGN_OR_RETURN(ReadSnapshot snapshot, ReadSnapshot::Begin(*db_));
+    keeps = JobsToPurge(*db_);
+    RETURN_IF_ERROR(db_->status());
   }
   int64_t gone = 0;
   for (const Keep& keep : keeps) {
@@ -115,8 +149,7 @@ absl::StatusOr<int64_t> SqliteStore::Purge(int limit) {
     // One short transaction a job, so that nobody waits for a purge.
     ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "purge"));
     int64_t here = DropRows(*db_, keep.job, limit - gone);
-    here += DropRuns(*db_, keep, true, limit - gone - here);
-    here += DropRuns(*db_, keep, false, std::max<int64_t>(0, limit - gone - here));
+    here += DropRuns(*db_, keep, limit - gone - here);
     RETURN_IF_ERROR(transaction.Commit());
     gone += here;
   }
@@ -124,6 +157,7 @@ absl::StatusOr<int64_t> SqliteStore::Purge(int limit) {
   gone += DropSpans(*db_, std::max<int64_t>(0, limit - gone));
   gone += DropCheckpoints(*db_, std::max<int64_t>(0, limit - gone));
   RETURN_IF_ERROR(transaction.Commit());
+  if (gone < limit) purged_ = here;
   return gone;
 }
 

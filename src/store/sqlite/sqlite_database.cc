@@ -79,8 +79,21 @@ class SqliteDatabase final : public Database {
 
   absl::StatusOr<std::unique_ptr<Store>> Open() override {
     ASSIGN_OR_RETURN(std::unique_ptr<Connection> db, Ready());
-    ASSIGN_OR_RETURN(std::unique_ptr<Connection> watcher, Connect(false));
-    return std::make_unique<SqliteStore>(std::move(db), std::move(watcher));
+    return StoreOn(std::move(db));
+  }
+
+  absl::StatusOr<std::unique_ptr<Store>> OpenAnother() override {
+    ASSIGN_OR_RETURN(std::unique_ptr<Connection> db, Connect(false));
+    return StoreOn(std::move(db));
+  }
+
+  absl::StatusOr<absl::Duration> ShortestLease() override {
+    ASSIGN_OR_RETURN(std::unique_ptr<Connection> db, Ready());
+    Statement row = db->Sql("SELECT min(lock_ttl) FROM job WHERE NOT deleted");
+    const bool any = row.Next() && !row.Null(0);
+    const absl::Duration shortest = any ? row.Micros(0) : absl::InfiniteDuration();
+    RETURN_IF_ERROR(db->status());
+    return shortest;
   }
 
   absl::StatusOr<std::unique_ptr<ActStore>> OpenActs() override {
@@ -169,6 +182,12 @@ class SqliteDatabase final : public Database {
     ASSIGN_OR_RETURN(std::unique_ptr<Connection> db, Connect(false));
     RETURN_IF_ERROR(RequireSchema(*db));
     return db;
+  }
+
+  std::unique_ptr<Store> StoreOn(std::unique_ptr<Connection> db) {
+    return std::make_unique<SqliteStore>(std::move(db), [options = Options(false), hub = hub_] {
+      return Connection::Open(options, hub);
+    });
   }
 
   const std::string path_;

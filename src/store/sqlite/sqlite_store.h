@@ -3,10 +3,13 @@
 #ifndef MATINS_STORE_SQLITE_SQLITE_STORE_H_
 #define MATINS_STORE_SQLITE_SQLITE_STORE_H_
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "store/purged.h"
 #include "store/sqlite/connection.h"
 #include "store/sqlite/rows.h"
 #include "store/store.h"
@@ -15,8 +18,9 @@ namespace matins::sqlite {
 
 class SqliteStore final : public Store {
  public:
-  SqliteStore(std::unique_ptr<Connection> db, std::unique_ptr<Connection> watcher)
-      : db_(std::move(db)), watcher_(std::move(watcher)) {}
+  using OpenConnection = std::function<absl::StatusOr<std::unique_ptr<Connection>>()>;
+  SqliteStore(std::unique_ptr<Connection> db, OpenConnection open_watcher)
+      : db_(std::move(db)), open_watcher_(std::move(open_watcher)) {}
 
   // plan.cc
   absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) override;
@@ -50,10 +54,12 @@ class SqliteStore final : public Store {
 
  private:
   std::unique_ptr<Connection> db_;
-  std::unique_ptr<Connection> watcher_;  // AwaitChange's: never inside a transaction
+  OpenConnection open_watcher_;
+  std::unique_ptr<Connection> watcher_;  // AwaitChange's: never inside a transaction; null before
   int64_t seen_changes_ = 0;
   int64_t seen_version_ = 0;
-  bool interrupted_ = false;  // under the hub's mutex
+  bool interrupted_ = false;          // under the hub's mutex
+  std::optional<PurgedUpTo> purged_;  // none: there is more
 };
 
 // One PlanWrite inside a transaction: false where its revision no longer stands. Rows planned that

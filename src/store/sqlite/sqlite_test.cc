@@ -221,6 +221,23 @@ TEST_F(SqliteFile, AStoreOfTheFirstSchemaIsTakenToThisOne) {
   EXPECT_EQ(rows(), 1);
 }
 
+TEST_F(SqliteFile, ACopyOfTheFirstSchemaIsRestored) {
+  const std::string copy = Path("copy.db");
+  {
+    auto db = Connection::Open({copy, absl::Seconds(1), {}, true}, std::make_shared<Hub>());
+    ASSERT_TRUE(db.ok());
+    for (const char* part : {kWatermarkTable, kOtherTables, kIndexes, kTriggers}) {
+      ASSERT_TRUE((*db)->Script(part).ok());
+    }
+    ASSERT_TRUE((*db)->Script("INSERT INTO matins_meta VALUES ('schema', 1)").ok());
+  }
+  auto database = NewDatabase(Path(), {});
+  const absl::Status restored = database->Restore(copy);
+  EXPECT_TRUE(restored.ok()) << restored;
+  EXPECT_THAT(database->Check()->problems, IsEmpty());
+  EXPECT_TRUE(database->Open().ok());
+}
+
 TEST_F(SqliteFile, CheckFindsAJournalWithoutItsTriggers) {
   auto database = Migrated();
   ASSERT_TRUE((*database->OpenActs())->SetJournal(true).ok());
