@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/status.h"
 #include "store/postgresql/columns.h"
@@ -66,17 +67,27 @@ constexpr char kStartColumns[] =
 // What `also_due` takes: due rows in the order of their index, past those that another node has
 // locked. A few more than are wanted, for those that will be refused; and where jobs have
 // priorities more again, of which the most urgent are taken.
+// Whether there are any is asked of all jobs only where an act has come since ($3, $4).
+constexpr char kAnyPriority[] = R"((select case when e.id = $3::bigint then $4::boolean else
+    exists (select from @.job where priority <> 0 and not deleted) end
+    from (select coalesce(max(id), 0) as id from @.job_event) e))";
+
 std::string AlsoDue() {
-  return absl::StrCat("select ", kStartColumns, R"( from @.job_watermark r
+  return absl::StrCat("select ", kStartColumns,
+                      ", (select coalesce(max(id), 0) from @.job_event), ", kAnyPriority,
+                      R"( from @.job_watermark r
   join @.job j on j.name = r.job_name
   where r.status = 'PLANNED' and r.look_at <= (select @NOW) and r.not_before <= (select @NOW)
     and (r.held_by is null or r.held_until <= (select @NOW))
     and not j.deleted and j.suspended_at is null and j.labels <@ $2::jsonb
   order by r.look_at
-  limit $1::bigint + 24 + case when exists (select from @.job where priority <> 0 and not deleted)
-    then 200 else 0 end
+  limit $1::bigint + 24 + case when )",
+                      kAnyPriority, R"( then 200 else 0 end
   for update of r skip locked)");
 }
+
+// How long the answer to that stands at most.
+constexpr absl::Duration kPrioritiesStand = absl::Minutes(1);
 
 constexpr char kLockStart[] =
     "select value from @.matins_meta where key = 'start' for no key update";
@@ -465,8 +476,15 @@ std::vector<PeriodKey> Looked::InOrder() {
 // Statements with their keys and jobs as parameters.
 class Questions {
  public:
-  Questions(const Session& session, const StartRequest& request)
-      : session_(session), request_(request), labels_(JsonStrings(request.node.labels)) {}
+  // `priority_event`: the newest event when it was known whether jobs have priorities; -1: it is
+  // not.
+  Questions(const Session& session, const StartRequest& request, int64_t priority_event,
+            bool any_priority)
+      : session_(session),
+        request_(request),
+        priority_event_(priority_event),
+        any_priority_(any_priority),
+        labels_(JsonStrings(request.node.labels)) {}
 
   // Locks what is named, and finds and locks what is due besides.
   std::vector<Statement> Lock() const {
@@ -477,7 +495,9 @@ class Questions {
       out.push_back(Of(LockRows, request_.keys));
     }
     if (request_.also_due > 0) {
-      out.push_back(session_.Of(AlsoDue(), {absl::StrCat(request_.also_due), labels_}));
+      out.push_back(session_.Of(
+          AlsoDue(), {absl::StrCat(request_.also_due), labels_, absl::StrCat(priority_event_),
+                      any_priority_ ? "true" : "false"}));
     }
     return out;
   }
@@ -529,6 +549,8 @@ class Questions {
 
   const Session& session_;
   const StartRequest& request_;
+  const int64_t priority_event_;
+  const bool any_priority_;
   const std::string labels_;
 };
 
@@ -552,7 +574,10 @@ std::vector<StartAnswer> Answers(const Rows& granted, std::vector<Judged> judged
 
 absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
   Connection& connection = session_.connection;
-  const Questions questions(session_, request);
+  // Events of acts that are under way may be older than the newest: not for ever, therefore.
+  const absl::Duration now = SystemClock().BootNow();
+  if (now >= priorities_.at + kPrioritiesStand) priorities_.event = -1;
+  const Questions questions(session_, request, priorities_.event, priorities_.any);
   const auto once = [&]() -> absl::StatusOr<StartAnswers> {
     Looked looked(request);
     std::vector<Statement> statements = questions.Lock();
@@ -569,7 +594,11 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
     } else {
       ASSIGN_OR_RETURN(rows, connection.Begin(statements));
       if (!request.keys.empty()) looked.AddNamed(rows[locked - 2]);
-      looked.AddAlsoDue(rows[locked - 1]);
+      const Rows& due = rows[locked - 1];
+      looked.AddAlsoDue(due);
+      if (due.size() > 0 && due.Int(0, 22) != priorities_.event) {
+        priorities_ = {due.Int(0, 22), due.Bool(0, 23), now};
+      }
       const std::vector<PeriodKey> keys = looked.Keys();
       if (keys.empty()) {
         statements = {session_.Of("select"), session_.Of(kClock, {"0"})};

@@ -55,6 +55,13 @@ class PostgresStore final : public Store {
  private:
   Session session_;
   std::unique_ptr<Listener> listener_;
+  // Whether any job has a priority, as of that event, and when it was asked (CLOCK_BOOTTIME).
+  struct Priorities {
+    int64_t event = -1;
+    bool any = false;
+    absl::Duration at;
+  };
+  Priorities priorities_;
   std::optional<PurgedUpTo> purged_;  // none: there is more
 };
 

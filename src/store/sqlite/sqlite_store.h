@@ -59,6 +59,10 @@ class SqliteStore final : public Store {
   int64_t seen_changes_ = 0;
   int64_t seen_version_ = 0;
   bool interrupted_ = false;          // under the hub's mutex
+  // Whether any job has a priority, as of that event: an act's, which is written with it.
+  bool AnyPriority();
+  int64_t priority_event_ = -1;
+  bool any_priority_ = false;
   std::optional<PurgedUpTo> purged_;  // none: there is more
 };
 

@@ -209,20 +209,15 @@ constexpr char kMayRun[] =
     "(j.labels = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(j.labels) l WHERE l.value NOT IN "
     "(SELECT value FROM json_each(?3))))";
 
-bool AnyPriority(Connection& db) {
-  Statement job = db.Sql("SELECT 1 FROM job WHERE priority <> 0 LIMIT 1");
-  return job.Next();
-}
-
 // Due rows in the order of their index, the most urgent of them first: a few more than are wanted,
 // for those that will be refused (they are put off), and more again where jobs have priorities.
 std::vector<Row> DueRows(Connection& db, const NodeId& node, absl::Time now, int wanted,
-                         const std::set<PeriodKey>& without) {
+                         const std::set<PeriodKey>& without, bool priorities) {
   static const std::string kSql = absl::StrCat(
       "SELECT ", kRowColumns, " FROM job_watermark WHERE rowid IN (SELECT w.rowid FROM ",
       "job_watermark w CROSS JOIN job j ON j.name = w.job_name WHERE w.status = 'PLANNED' AND ",
       "w.look_at <= ?1 AND ", kMayRun, " ORDER BY w.look_at LIMIT ?4)");
-  const int limit = wanted + static_cast<int>(without.size()) + (AnyPriority(db) ? 224 : 24);
+  const int limit = wanted + static_cast<int>(without.size()) + (priorities ? 224 : 24);
   std::vector<Row> due;
   Statement rows = db.Sql(kSql, now, now, JsonArray(node.labels), limit);
   while (rows.Next()) {
@@ -237,6 +232,20 @@ std::vector<Row> DueRows(Connection& db, const NodeId& node, absl::Time now, int
 }
 
 }  // namespace
+
+// All jobs are asked only after an act.
+bool SqliteStore::AnyPriority() {
+  int64_t event = 0;
+  {
+    Statement last = db_->Sql("SELECT max(id) FROM job_event");
+    if (last.Next()) event = last.Int(0);
+  }
+  if (event != priority_event_) {
+    any_priority_ = db_->Sql("SELECT 1 FROM job WHERE priority <> 0 LIMIT 1").Next();
+    priority_event_ = db_->ok() ? event : -1;
+  }
+  return any_priority_;
+}
 
 absl::StatusOr<StartAnswers> SqliteStore::Start(const StartRequest& request) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "start"));
@@ -273,7 +282,8 @@ absl::StatusOr<StartAnswers> SqliteStore::Start(const StartRequest& request) {
   if (request.also_due > 0 && !transaction.frozen_to_nodes()) {
     const std::set<PeriodKey> named(request.keys.begin(), request.keys.end());
     const int wanted = started + request.also_due;
-    for (const Row& row : DueRows(*db_, request.node, now, request.also_due, named)) {
+    for (const Row& row :
+         DueRows(*db_, request.node, now, request.also_due, named, AnyPriority())) {
       if (started >= wanted || !db_->ok()) break;
       start(row.key, &row);
     }
