@@ -194,6 +194,18 @@ class TwinActs final : public Twin<ActStore> {
   absl::StatusOr<std::vector<NodeRow>> ReadNodes() override { return asked_->ReadNodes(); }
   absl::StatusOr<OutputRow> ReadOutput(int64_t fence) override { return asked_->ReadOutput(fence); }
   absl::StatusOr<StoreStatus> ReadStatus() override { return asked_->ReadStatus(); }
+  absl::StatusOr<std::vector<LockRow>> ReadLocks() override { return asked_->ReadLocks(); }
+  absl::StatusOr<AuditFacts> ReadAuditFacts(absl::string_view job) override {
+    return asked_->ReadAuditFacts(job);
+  }
+  absl::StatusOr<int64_t> BeginAudit(absl::string_view beat, absl::Time due,
+                                     absl::string_view by) override {
+    return asked_->BeginAudit(beat, due, by);
+  }
+  absl::Status EndAudit(const AuditRow& row) override { return asked_->EndAudit(row); }
+  absl::StatusOr<std::vector<AuditRow>> ReadAudits(absl::string_view beat, int limit) override {
+    return asked_->ReadAudits(beat, limit);
+  }
 };
 
 class TwinDatabase final : public Database {
