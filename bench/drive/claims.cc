@@ -32,7 +32,7 @@ void Run(const Options& options) {
   auto store = stage.database().Open();
   DieUnlessOk(store.status(), "opening the store");
   StartRequest start;
-  start.node.name = "bench/claims";
+  start.node = {"bench/claims", {"handler:noop"}};
   start.also_due = static_cast<int>(options.Int("batch"));
   std::vector<absl::Duration> claims;
   int64_t done = 0;

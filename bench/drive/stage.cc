@@ -171,6 +171,7 @@ void Stage::FillPlanned(int64_t count, absl::Duration from_now) {
                     "run: { handler: noop } }\n");
   }
   Apply(yaml, "bench/fill");
+  Plan();  // what was applied is looked at before anything of it starts
   const std::string at = Instant(from_now);
   Query(absl::StrCat("INSERT INTO ", Table("job_watermark"),
                      " (job_name, period, biz_date, status, op, due_at, not_before, look_at, "
