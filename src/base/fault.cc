@@ -68,6 +68,11 @@ constexpr std::pair<absl::string_view, Mutant> kMutants[] = {
     {"audit_newest", Mutant::kAuditNewest},
     {"no_canary", Mutant::kNoCanary},
     {"no_watch", Mutant::kNoWatch},
+    {"no_tenant_limit", Mutant::kNoTenantLimit},
+    {"no_key_limit", Mutant::kNoKeyLimit},
+    {"no_limit_lock", Mutant::kNoLimitLock},
+    {"no_left_slot", Mutant::kNoLeftSlot},
+    {"no_turns", Mutant::kNoTurns},
 };
 
 [[noreturn]] void Refuse(absl::string_view what) {

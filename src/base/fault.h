@@ -68,6 +68,11 @@ enum class Mutant {
   kAuditNewest,       // the audit judges all time by the newest version (I13)
   kNoCanary,          // the audit does not ask whether its planted miss was found (I18)
   kNoWatch,           // an audit does not look for the other beat's last (I18)
+  kNoTenantLimit,     // START counts no tenant's runs (I24)
+  kNoKeyLimit,        // nor those of a key (I24)
+  kNoLimitLock,       // and counts them without the lock of the limit's row (I24)
+  kNoLeftSlot,        // a run that was burnt or deleted alive gives its slot back at once (I24)
+  kNoTurns,           // tenants are not served in turn (I24)
 };
 
 #if MATINS_LAB

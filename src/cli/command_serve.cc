@@ -149,7 +149,6 @@ absl::Status Serve(const Shell& shell, ServeArgs args) {
     ASSIGN_OR_RETURN(file, ReadFile(args.file));
     config.store_url = file->store;
     config.redis_url = file->redis;
-    config.global_limit = file->global_limit.value_or(0);
     config.audit = file->audit;
   }
   if (const auto url = shell.StoreUrl(); url.ok() || config.store_url.empty()) {

@@ -14,6 +14,7 @@ void AddJobCommands(CLI::App& app, Shell& shell);
 void AddRunCommands(CLI::App& app, Shell& shell);      // run, wait, cancel, skip, backfill
 void AddHistoryCommands(CLI::App& app, Shell& shell);  // runs, logs
 void AddWatermarkCommand(CLI::App& app, Shell& shell);
+void AddLimitsCommand(CLI::App& app, Shell& shell);  // limits [set|clear]
 void AddStatusCommand(CLI::App& app, Shell& shell);
 void AddAuditCommand(CLI::App& app, Shell& shell);
 void AddWhyCommand(CLI::App& app, Shell& shell);

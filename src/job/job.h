@@ -123,6 +123,7 @@ struct Job {
   LockSpec lock;
   Mask mask = Mask::kNone;
   std::optional<int> limit;  // runs of this job at a time; nothing: no limit
+  std::string limit_key;     // its runs count against this key (a template); empty: against none
   absl::Duration timeout = absl::Hours(2);
   absl::Duration grace = absl::Seconds(10);
   Retry retry;

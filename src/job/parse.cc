@@ -15,6 +15,7 @@
 #include "job/json.h"
 #include "job/lint.h"
 #include "job/names.h"
+#include "job/words.h"
 #include "job/yaml.h"
 
 namespace matins {
@@ -96,12 +97,41 @@ class FileReader {
                    MendWord(journal, std::vector<std::string>{"runs", "full"}));
     }
     ReadAudit(fields);
+    if (fields.Has("limits")) ReadLimits(fields);
+  }
+
+  void ReadLimits(Fields& fields) {
     Fields limits = fields.Map("limits");
-    if (limits.Has("global")) file_.global_limit = limits.IntOr("global", 1, 1, 1'000'000);
-    for (const char* key : {"tenant", "key", "backfill_share"}) {
-      limits.NotYet(key, "take it out; limits.global and a job's limits.job are there");
+    std::vector<LimitRule>& rules = file_.limits.emplace();
+    if (limits.Has("global")) {
+      file_.global_limit = limits.IntOr("global", 1, 1, kMostRuns);
+      rules.push_back({LimitKind::kGlobal, "", *file_.global_limit});
+    }
+    ReadNamedLimits(limits, LimitKind::kTenant, rules);
+    ReadNamedLimits(limits, LimitKind::kKey, rules);
+    const int share = limits.ParsedOr<int>("backfill_share", 0, ParseShare);
+    if (share > 0) rules.push_back({LimitKind::kBackfillShare, "", share});
+    if (share > 0 && !file_.global_limit && !limits.Failed("global")) {
+      limits.Error("backfill_share", "limits.backfill_share is a share of limits.global",
+                   "write global: N beside it");
     }
     limits.Finish();
+    std::sort(rules.begin(), rules.end());
+  }
+
+  static void ReadNamedLimits(Fields& limits, LimitKind kind, std::vector<LimitRule>& rules) {
+    const absl::string_view word = Word(kind);
+    const NodePtr map = limits.Get(word);
+    Fields named = limits.Map(word);
+    if (map == nullptr || limits.Failed(word)) return;
+    for (const Entry& entry : map->entries) {
+      const int most = named.IntOr(entry.key, 1, 1, kMostRuns);
+      if (const absl::Status status = CheckLimitName(kind, entry.key); !status.ok()) {
+        named.Error(entry.key, status.message(), "");
+      }
+      rules.push_back({kind, entry.key, most});
+    }
+    named.Finish();
   }
 
   void ReadAudit(Fields& fields) {

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "job/files.h"
 #include "job/job.h"
+#include "job/limits.h"
 #include "job/problem.h"
 #include "job/read_job.h"
 
@@ -21,7 +22,9 @@ struct JobFile {
   std::string store;                 // as written; empty: the file names none
   std::string redis;                 // the quick door's, as written; empty: the file names none
   std::optional<bool> journal_full;  // nothing: the file does not say
-  std::optional<int> global_limit;   // runs alive in the store at a time
+  std::optional<int> global_limit;   // limits.global, which stands among `limits` too
+  // The file's whole set, sorted; nothing: the file does not speak of limits.
+  std::optional<std::vector<LimitRule>> limits;
   std::string audit;                 // when the audit of all jobs looks, in UTC; empty: not said
   CalendarSet calendars;
   std::vector<Job> jobs;  // in the order of the files; no name twice

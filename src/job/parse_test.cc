@@ -21,7 +21,7 @@ journal: full
 calendars: { cn-workdays: { file: cn.txt, until: 2026-12-31 } }
 defaults: { timezone: Asia/Shanghai }
 include: conf.d/*.yaml
-limits: { global: 200 }
+limits: { global: 200, tenant: { payments: 4, "*": 9 }, key: { bank-a: 3 }, backfill_share: 50% }
 jobs:
   - name: recon
     tenant: payments
@@ -36,7 +36,7 @@ jobs:
     start_deadline: 90s
     done_by: "09:00"
     lock: { scope: job, ttl: 40s, provider: store }
-    limits: { job: 2 }
+    limits: { job: 2, key: "bank-{{tenant}}" }
     timeout: 3h
     grace: 20s
     retry: { attempts: 3, backoff: 30s..10m }
@@ -74,6 +74,11 @@ TEST(ParseJobFile, ReadsEachKey) {
   EXPECT_EQ(file->store, "sqlite:matins.db");
   EXPECT_TRUE(file->journal_full);
   EXPECT_EQ(file->global_limit, 200);
+  EXPECT_EQ(file->limits, (std::vector<LimitRule>{{LimitKind::kGlobal, "", 200},
+                                                  {LimitKind::kTenant, "*", 9},
+                                                  {LimitKind::kTenant, "payments", 4},
+                                                  {LimitKind::kKey, "bank-a", 3},
+                                                  {LimitKind::kBackfillShare, "", 50}}));
   ASSERT_EQ(file->jobs.size(), 2U);
 
   Job want;
@@ -93,6 +98,7 @@ TEST(ParseJobFile, ReadsEachKey) {
   want.done_by.time_of_day = absl::Hours(9);
   want.lock.ttl = absl::Seconds(40);
   want.limit = 2;
+  want.limit_key = "bank-{{tenant}}";
   want.timeout = absl::Hours(3);
   want.grace = absl::Seconds(20);
   want.retry = {3, absl::Seconds(30), absl::Minutes(10)};

@@ -84,6 +84,7 @@ class JobMaker {
     job.lock.provider = Any<LockProvider>();
     job.mask = Any<Mask>();
     if (Coin()) job.limit = 1 + static_cast<int>(random_.Below(9));
+    if (Coin()) job.limit_key = Coin() ? "bank" : "bank-{{biz_date}}";
     job.timeout = Length(1000);
     job.retry = {1 + static_cast<int>(random_.Below(5)), absl::Seconds(1), Length(1000)};
     job.recovery = Any<Recovery>();

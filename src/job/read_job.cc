@@ -125,6 +125,23 @@ void ReadScope(Fields& lock, Job& job) {
   }
 }
 
+void ReadLimitKey(Fields& limits, Job& job) {
+  job.limit_key = limits.TextOr("key", "");
+  if (!job.limit_key.empty()) {
+    if (const absl::Status status = CheckKey(job.limit_key); !status.ok()) {
+      limits.Error("key", absl::StrCat("limits.key: ", status.message()), "");
+    } else if (absl::StrContains(job.limit_key, "{tenant}") && job.tenant.empty()) {
+      limits.Error("key", "limits.key names the tenant, and the job has none",
+                   "write tenant: NAME");
+    }
+  }
+  for (const char* key : {"global", "tenant", "backfill_share"}) {
+    if (!limits.Has(key)) continue;
+    limits.Error(key, absl::StrCat("limits.", key, " is not a job's own"),
+                 "write it in the file's limits, beside jobs:");
+  }
+}
+
 void ReadLimits(Fields& fields, Job& job) {
   job.overlap = fields.WordOr("overlap", job.overlap);
   Fields lock = fields.Map("lock");
@@ -135,9 +152,7 @@ void ReadLimits(Fields& fields, Job& job) {
   job.mask = fields.WordOr("mask", job.mask);
   Fields limits = fields.Map("limits");
   if (limits.Has("job")) job.limit = limits.IntOr("job", 1, 1, 100'000);
-  for (const char* key : {"tenant", "key", "backfill_share"}) {
-    limits.NotYet(key, "take it out; limits.job and the file's limits.global are there");
-  }
+  ReadLimitKey(limits, job);
   limits.Finish();
 }
 

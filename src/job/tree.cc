@@ -128,6 +128,7 @@ void WriteRules(const Job& job, const Job& normal, MapWriter& map) {
   map.Enum("mask", job.mask, normal.mask);
   MapWriter limits;
   if (job.limit) limits.Plain("job", absl::StrCat(*job.limit));
+  limits.Text("key", job.limit_key);
   map.Map("limits", std::move(limits));
   map.Length("timeout", job.timeout, normal.timeout);
   map.Length("grace", job.grace, normal.grace);

@@ -86,6 +86,8 @@ struct Intent {
   bool manual = false;
   std::string params;    // a JSON object given by a person, or empty
   std::string lock_key;  // "job/NAME" or the expanded template; empty: the row itself is the lock
+  // Whom the run counts against (I24); empty: nobody. A tenant's runs are also served in turn.
+  std::string tenant, limit_key;
   int priority = 0;
   std::string skip_reason;
   std::string by = "policy";

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "job/job.h"
 #include "job/job_state.h"
+#include "job/limits.h"
 #include "job/values.h"
 
 namespace matins {
@@ -40,6 +41,8 @@ template <>
 absl::Span<const absl::string_view> Words<LockProvider>();  // store redis
 template <>
 absl::Span<const absl::string_view> Words<Mask>();  // none hash
+template <>
+absl::Span<const absl::string_view> Words<LimitKind>();  // global tenant key backfill_share
 template <>
 absl::Span<const absl::string_view> Words<OnLeaseLost>();  // refuse abort_process
 template <>

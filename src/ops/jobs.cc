@@ -164,6 +164,10 @@ absl::StatusOr<ApplyAnswer> ApplyFile(Session& session, const JobFile& file,
   }
   ASSIGN_OR_RETURN(ApplyAnswer answer, session.acts().Apply(request));
   if (file.journal_full) RETURN_IF_ERROR(session.acts().SetJournal(*file.journal_full));
+  // Limits that the file has set go with its word of them.
+  const SetLimitsRequest limits{
+      file.limits.value_or(std::vector<LimitRule>()), {}, options.source, request.act};
+  RETURN_IF_ERROR(session.acts().SetLimits(limits).status());
   return answer;
 }
 

@@ -14,6 +14,11 @@ absl::Status RunWithToday(const Fires& fires, Intent& intent) {
   const Job& job = fires.current().job;
   intent.priority = job.priority;
   ASSIGN_OR_RETURN(intent.lock_key, LockKeyOf(job, intent.key.period, intent.biz_date));
+  intent.tenant = job.tenant;
+  if (job.limit_key.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      intent.limit_key,
+      ExpandKey(job.limit_key, {job.name, job.tenant, intent.key.period, intent.biz_date}));
   return absl::OkStatus();
 }
 

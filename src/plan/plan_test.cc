@@ -55,6 +55,17 @@ TEST(Plan, ALockOfAKeyIsExpandedForEachPeriod) {
   EXPECT_EQ(write.intents[0].lock_key, "settle-20261129/j");
 }
 
+TEST(Plan, ARunCountsAgainstItsTenantAndItsExpandedKey) {
+  Job job = JobOf("* * * * *");
+  job.tenant = "payments";
+  job.limit_key = "bank-{{tenant}}";
+  World world(Resolved(job), At("2026-11-29T10:00:30Z"));
+  const PlanWrite write = world.Plan(At("2026-11-29T10:00:55Z"));
+  ASSERT_THAT(write.intents, SizeIs(1));
+  EXPECT_EQ(write.intents[0].tenant, "payments");
+  EXPECT_EQ(write.intents[0].limit_key, "bank-payments");
+}
+
 TEST(Plan, NothingIsDueNothingIsPlanned) {
   World world = Minutely(Misfire::kEach);
   const PlanWrite write = world.Plan(At("2026-11-29T10:00:31Z"));

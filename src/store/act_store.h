@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "job/job.h"
 #include "job/job_state.h"
+#include "job/limits.h"
 #include "job/values.h"
 
 namespace matins {
@@ -177,6 +178,33 @@ struct AuditRow {
   std::string detail;   // JSON
 };
 
+// Limits beside a job's own (I24).
+struct SetLimitsRequest {
+  std::vector<LimitRule> set;
+  std::vector<LimitRule> clear;  // by kind and name
+  // Not empty: `set` is all that this file says of limits. It takes effect where the file says
+  // something else than when it was last applied; what a person has changed since stays otherwise.
+  std::string source;
+  Act act;
+};
+struct LimitRow {
+  LimitRule rule;
+  std::string source;  // the file, or empty: set by hand
+  std::string by;
+  absl::Time at;
+};
+struct LimitUse {
+  LimitKind kind = LimitKind::kGlobal;
+  std::string name;     // the tenant or key itself, never a pattern
+  int64_t taken = 0;    // slots: runs, and `left`
+  int64_t left = 0;     // of them, those of runs whose row was deleted or burnt while they lived
+  int64_t waiting = 0;  // rows that START has put off for want of this
+};
+struct LimitsView {
+  std::vector<LimitRow> rules;  // sorted by kind and name
+  std::vector<LimitUse> uses;   // of what a rule speaks of or a run says; sorted
+};
+
 class ActStore {
  public:
   virtual ~ActStore() = default;
@@ -205,6 +233,11 @@ class ActStore {
   // restore.
   virtual absl::StatusOr<int64_t> BumpEpoch(const Act& act) = 0;
   virtual absl::Status SetJournal(bool full) = 0;
+  // Takes effect at once: every START that has not counted yet counts by the new limits; what runs
+  // above a lowered one goes on. Answers whether anything changed. FailedPrecondition: a share of
+  // back-fill would stand without a global limit.
+  virtual absl::StatusOr<bool> SetLimits(const SetLimitsRequest& request) = 0;
+  virtual absl::StatusOr<LimitsView> ReadLimits() = 0;
 
   virtual absl::StatusOr<std::vector<JobRow>> ReadJobs(absl::string_view name /* empty: all */) = 0;
   virtual absl::StatusOr<std::vector<PeriodRow>> ReadRows(const RowFilter& filter) = 0;

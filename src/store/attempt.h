@@ -16,8 +16,9 @@ namespace matins {
 
 // A row of job_watermark with all that the ends of attempts need of it.
 struct AttemptRow : PeriodRow {
-  std::string lock_key;
+  std::string lock_key, tenant, limit_key;
   int priority = 0;
+  int64_t start_tag = 0;  // turns.h; 0: none
   absl::Time planned_at = absl::InfinitePast();
   absl::Time dispatched_at = absl::InfinitePast();
   absl::Time checkpointed_at = absl::InfinitePast();

@@ -56,7 +56,7 @@ PlanBatch::PlanBatch(const PlanRequest& request, PlanFacts facts, JsonForm form)
         const Act act = write.act.value_or(Act{});
         reopens.Row().AddKey(intent.key).Add("who", act.who).Add("why", act.why);
       }
-      AddIntent(intent, hold ? request.hold_by.name : "");
+      AddIntent(intent, hold ? request.hold_by.name : "", facts.turns);
     }
     facts.usable.erase(job);  // of two plans for one job the first is written
   }
@@ -80,7 +80,7 @@ void PlanBatch::AddWrite(const PlanWrite& write) {
   }
 }
 
-void PlanBatch::AddIntent(const Intent& intent, absl::string_view node) {
+void PlanBatch::AddIntent(const Intent& intent, absl::string_view node, Turns& turns) {
   if (intent.kind == Intent::Kind::kInsert) {
     inserts.Row().AddKey(intent.key).AddDay("day", intent.biz_date);
     inserts.AddTime("ws", intent.window_start).AddTime("we", intent.window_end);
@@ -90,6 +90,10 @@ void PlanBatch::AddIntent(const Intent& intent, absl::string_view node) {
     inserts.AddBool("manual", intent.manual).Add("params", intent.params);
     inserts.Add("lock_key", intent.lock_key).AddInt("priority", intent.priority);
     inserts.Add("skip", intent.skip_reason).Add("by", intent.by).Add("node", node);
+    if (!intent.tenant.empty()) inserts.Add("tenant", intent.tenant);
+    if (!intent.limit_key.empty()) inserts.Add("limit_key", intent.limit_key);
+    const int64_t tag = intent.skip_reason.empty() ? turns.Take(intent.tenant) : 0;
+    if (tag > 0) inserts.AddInt("tag", tag);
     return;
   }
   // Several intents for one row take effect in their order: a statement each.
@@ -103,6 +107,9 @@ void PlanBatch::AddIntent(const Intent& intent, absl::string_view node) {
   rows.AddTime("not_before", intent.not_before).AddTime("start_by", intent.start_by);
   rows.AddBool("backfill", intent.backfill).Add("skip", intent.skip_reason);
   rows.Add("by", intent.by);
+  if (intent.kind == Intent::Kind::kReattempt) {
+    if (const int64_t tag = turns.Take(intent.tenant); tag > 0) rows.AddInt("tag", tag);
+  }
   if (intent.kind == Intent::Kind::kSkip) skipped.Row().AddKey(intent.key);
 }
 

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "store/json_rows.h"
 #include "store/store.h"
+#include "store/turns.h"
 
 namespace matins {
 
@@ -22,6 +23,7 @@ struct PlanFacts {
   std::map<std::string, bool> usable;
   std::map<std::string, absl::Time> floors;  // of those that have one
   std::set<PeriodKey> there;                 // those of the intents' rows that exist
+  Turns turns;
   absl::Time now;
 };
 
@@ -44,7 +46,7 @@ class PlanBatch {
 
  private:
   void AddWrite(const PlanWrite& write);
-  void AddIntent(const Intent& intent, absl::string_view node);
+  void AddIntent(const Intent& intent, absl::string_view node, Turns& turns);
 
   const JsonForm form_;
   std::map<PeriodKey, size_t> rounds_;

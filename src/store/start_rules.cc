@@ -96,6 +96,8 @@ bool StartRules::Free(const RowFacts& facts, const JobFacts& job, Judged& judged
   } else if (request_.global_limit > 0 && facts_.alive >= request_.global_limit) {
     Refuse(judged, StartResult::kFull, absl::StrCat("limits.global ", request_.global_limit),
            "global");
+  } else if (auto full = FirstFull(facts_.limits, facts_.taken, ClaimOf(facts))) {
+    Refuse(judged, StartResult::kFull, std::move(full->blocker), std::move(full->waits_for));
   } else {
     return true;
   }
@@ -119,6 +121,7 @@ void StartRules::JudgeOne(Judged& judged) {
   ++j->running;
   j->backfills += facts.row.backfill ? 1 : 0;
   ++facts_.alive;
+  facts_.taken.Add(ClaimOf(facts));
   if (!facts.lock_key.empty()) locks_taken_.insert(facts.lock_key);
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/limit_rules.h"
 #include "store/store.h"
 
 namespace matins {
@@ -39,13 +40,19 @@ struct StartFacts {
     // What stands in its way, empty where nothing does: an older period, a job of `after`, the
     // lock's holder, the lock of a run whose lease outlives its row.
     std::string older, after, holder, leftover;
+    std::string tenant, limit_key;
   };
   absl::Time now;
   bool frozen = false;
   int64_t alive = 0;                // runs in the whole store, where there is a global limit
   std::map<std::string, Job> jobs;  // those that are not deleted
   std::map<PeriodKey, Row> rows;    // those that are there and that nobody else has locked
+  LimitBook limits;
+  LimitCounts taken;  // of the limits that the rows speak of, behind the locks of their rules
 };
+inline LimitClaim ClaimOf(const StartFacts::Row& row) {
+  return {row.tenant, row.limit_key, row.row.backfill};
+}
 
 class StartRules {
  public:

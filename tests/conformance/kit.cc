@@ -56,6 +56,8 @@ Intent DayIntent(const Job& job, int n) {
   intent.not_before = DueOf(n);
   intent.version = 1;
   intent.priority = job.priority;
+  intent.tenant = job.tenant;
+  intent.limit_key = job.limit_key;
   if (job.lock.scope == LockScope::kJob) intent.lock_key = absl::StrCat("job/", job.name);
   if (job.lock.scope == LockScope::kKey) intent.lock_key = job.lock.key;
   return intent;

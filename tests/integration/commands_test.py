@@ -322,6 +322,26 @@ class Commands(StoreCase):
         self.ok('run', 'daily', '--date', day(2), '--wait')
         self.assertGreaterEqual(int(self.json('runs')[0]['run']), before + (1 << 40) - (1 << 20))
 
+    def test_limits_are_shown_set_and_cleared_and_a_files_word_is_kept(self):
+        head = 'limits: { global: 9, tenant: { payments: 2 } }\n'
+        self.apply(head + jobs(daily(more='    tenant: payments\n    limits: { key: bank-a }')))
+        shown = self.json('limits')
+        self.assertEqual([(one['limit'], one['most']) for one in shown['limits']], [('global', 9), ('tenant/payments', 2)])
+        self.assertIn('tenant/payments is 5', self.ok('limits', 'set', 'tenant/payments', '5', '--reason', 'more of them'))
+        self.ok('limits', 'set', 'backfill_share', '50%')
+        self.apply(head + jobs(daily(more='    tenant: payments\n    limits: { key: bank-a }')))
+        self.assertEqual([one['most'] for one in self.json('limits')['limits']], [9, 5, 50])
+        self.assertIn('tenant/payments', self.ok('limits'))
+        self.refused(4, 'limits', 'clear', 'global', says=['backfill_share'])
+        self.refused(3, 'limits', 'clear', 'key/bank-a', says=['matins limits'])
+        self.refused(2, 'limits', 'set', 'tenant/payments', '0', says=['from 1'])
+        self.refused(2, 'limits', 'set', 'tenants/payments', '1', says=["did you mean 'tenant'"])
+        self.ok('limits', 'clear', 'backfill_share')
+        self.ok('limits', 'clear', 'tenant/payments')
+        self.assertEqual([one['limit'] for one in self.json('limits')['limits']], ['global'])
+        self.apply(jobs(daily()))
+        self.assertEqual(self.json('limits')['limits'], [])
+
     def test_db_check_clock_accept_and_backup(self):
         self.assertEqual(self.json('db', 'check')['problems'], [])
         self.ok('clock', 'accept', '--reason', 'looked at it')

@@ -175,6 +175,10 @@ class TwinActs final : public Twin<ActStore> {
   absl::Status SetJournal(bool full) override {
     return Both("SetJournal", [&](ActStore& store) { return store.SetJournal(full); });
   }
+  absl::StatusOr<bool> SetLimits(const SetLimitsRequest& request) override {
+    return Both("SetLimits", [&](ActStore& store) { return store.SetLimits(request); });
+  }
+  absl::StatusOr<LimitsView> ReadLimits() override { return asked_->ReadLimits(); }
   absl::StatusOr<std::vector<JobRow>> ReadJobs(absl::string_view name) override {
     return Both("ReadJobs", [&](ActStore& store) { return store.ReadJobs(name); });
   }

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 import evidence
 import history
 from demands import Demands
+from limits import check_limits
 from replay import replay
 
 
@@ -29,6 +30,7 @@ def check(events):
     evidence.check_effects(of, jobs, runs, bad)
     for job in jobs.values():
         Demands(job, of, runs, cut, bad, stats).check()
+    check_limits(of, jobs, runs, bad)
     evidence.check_auditors(of, cut, bad)
     every = [run for generations in runs.values() for run in generations]
     stats.update(periods=len(runs), reopened=len(of['reopened']), claims=sum(len(run.granted) for run in every),

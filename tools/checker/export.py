@@ -127,6 +127,12 @@ def job_def(name, versions, first_sight, quiet):
         ordered=backfill.get('order', 'strict' if misfire == 'each' else 'none') == 'strict',
         recovery=newest.get('recovery', 'rerun'), max_lost=newest.get('max_lost', 5),
         same_tx=newest.get('commit') == 'job', steps=0)
+    key = newest.get('limits', {}).get('key', '').replace('{{', '{').replace('}}', '}')
+    made |= {name: value for name, value in (
+        ('tenant', newest.get('tenant')), ('limit', newest.get('limits', {}).get('job')),
+        # A key that names the period is one for each.
+        ('limit_key', '' if '{period' in key or '{biz_date' in key
+         else key.replace('{tenant}', newest.get('tenant', '')).replace('{job}', name))) if value}
     made['versions'] = [schedule_of(v['definition']) | {'from': v['from']} for v in versions]
     made['versions'][0]['from'] = made['start']
     return made
@@ -239,6 +245,15 @@ def reopened(store, due):
                    old_token=int(detail['old_fence'] or 0), lease_end=at(detail['lease_until']), db=at(row['at']))
 
 
+def limits(store):
+    for row in store.rows('job_event', ('at', 'detail'), ('at',), "where kind = 'limits' order by id"):
+        told = json.loads(row['detail'])
+        for name in told['cleared'] + told['set']:
+            name, _, most = name.rpartition(' ') if name in told['set'] else (name, '', None)
+            kind, _, which = name.partition('/')
+            yield dict(type='limit', kind=kind, name=which, most=most and int(most.rstrip('%')), db=at(row['at']))
+
+
 def spans(store, jobs, cut):
     """More than 100 SKIPPED in a row stand in one row; here they are told one by one."""
     columns = 'job', 'kind', 'from_at', 'to_at', 'reason'
@@ -288,6 +303,7 @@ def export(options):
         told += [dict(type='gap', job=name, **{'from': options.fault_from, 'to': options.fault_to or cut}) for name in jobs]
     told += journal(store, due)
     told += reopened(store, due)
+    told += limits(store)
     told += spans(store, jobs, cut)
     told += final_rows(store, due)
     told += witnessed(options.history, due)

@@ -202,6 +202,15 @@ def changed(skipped=540, ran=(480,)):
     return H.end()
 
 
+@right('limits of the store, a tenant, a key and a job, one of them lowered while a run is alive')
+def limited():
+    H = Story(blind=False, tenant='payments', limit_key='bank-a', limit=1)
+    for kind, name, most, db in (('global', '', 1, 0), ('tenant', 'pay*', 1, 0), ('tenant', 'reports', 0, 0),
+                                 ('key', 'bank-a', 1, 0), ('key', 'bank-a', 0, 122), ('key', 'bank-a', None, 132.5)):
+        H.append(dict(type='limit', kind=kind, name=name, most=most, db=db))
+    return days(H, 600).end()
+
+
 @right('recovery: rerun; lost five times: FAILED(lost)')
 def lost():
     H = days(Story(blind=False), 540)

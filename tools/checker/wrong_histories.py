@@ -111,6 +111,22 @@ def _(H):
     one(H, 'reopened')['old_token'] = 1000
 
 
+def crowded(**limit):
+    """Two periods run at a time where a limit allows one."""
+    H = Story(blind=False, ordered=False, tenant='payments', limit_key='bank-a', **({'limit': 1} if not limit else {}))
+    if limit:
+        H.append(dict(type='limit', db=0, **limit))
+    H.run(0, at=45, took=18)
+    H.run(*range(60, 601, 60))
+    return H.end()
+
+
+for what, limit in (('the store', dict(kind='global', most=1)), ('a tenant', dict(kind='tenant', name='payments', most=1)),
+                    ('a tenant, by a pattern', dict(kind='tenant', name='*', most=1)),
+                    ('a key', dict(kind='key', name='bank-a', most=1)), ('a job', {})):
+    as_told('I24', f'more runs at a time than {what} may have', lambda limit=limit: crowded(**limit))
+
+
 def unseen():
     return days(Story(blind=False, ordered=False, race=200), 600).end()
 

@@ -31,6 +31,9 @@ class MariadbActs final : public ActStore {
   absl::Status AcceptClock(const Act& act) override;
   absl::StatusOr<int64_t> BumpEpoch(const Act& act) override;
   absl::Status SetJournal(bool full) override;
+  // limits.cc
+  absl::StatusOr<bool> SetLimits(const SetLimitsRequest& request) override;
+  absl::StatusOr<LimitsView> ReadLimits() override;
   // reads.cc
   absl::StatusOr<std::vector<JobRow>> ReadJobs(absl::string_view name) override;
   absl::StatusOr<std::vector<PeriodRow>> ReadRows(const RowFilter& filter) override;

@@ -55,6 +55,7 @@ absl::StatusOr<std::vector<Statement>> SettleClock(Session& session, const Act& 
   const absl::Time soon = clock.now + absl::Minutes(5);
   const std::vector<Statement> rest = {
       Sql("UPDATE job_lock SET until = LEAST(until, ?)", {soon}),
+      Sql("UPDATE job_slot SET until = LEAST(until, ?)", {soon}),
       Sql("UPDATE job_watermark r SET r.look_at = r.not_before, r.waits_for = NULL, "
           "r.held_by = NULL, r.held_until = NULL WHERE r.status = 'PLANNED' AND "
           "(r.look_at > r.not_before OR r.held_by IS NOT NULL)"),

@@ -38,6 +38,13 @@ void Wakes::Add(const std::string& job, const std::string& lock_key, absl::Civil
   days_.insert({absl::StrCat("after/", job), day});
 }
 
+void Wakes::AddSlot(const LimitClaim& claim) {
+  if (waiting_.empty()) return;
+  if (!claim.tenant.empty()) ++freed_[LimitName(LimitKind::kTenant, claim.tenant)];
+  if (!claim.key.empty()) ++freed_[LimitName(LimitKind::kKey, claim.key)];
+  if (claim.backfill) ++freed_[LimitName(LimitKind::kBackfillShare, "")];
+}
+
 std::vector<Statement> Wakes::Statements() const {
   const auto waits = [&](const std::string& key) {
     return waiting_.contains(key) || waiting_.size() >= kWaitingMost;
@@ -71,11 +78,22 @@ void Ends::Add(const AttemptRow& row, const Ending& ending) {
   if (after.burn) rows_.AddInt("burn", burnt_++);
   AddRun(row, ending);
   wakes_.Add(row.key.job, row.lock_key, row.biz_date);
+  wakes_.AddSlot({row.tenant, row.limit_key, row.backfill});
+  if (ending.wait_until > clock_.now) LeaveSlot(row, ending.wait_until);
+}
+
+void Ends::LeaveSlot(const AttemptRow& row, absl::Time until, bool grace) {
+  if (row.fence == 0 || IsMutant(Mutant::kNoLeftSlot)) return;
+  slots_.Row().AddKey(row.key).AddInt("fence", row.fence).AddBool("backfill", row.backfill);
+  if (!row.tenant.empty()) slots_.Add("tenant", row.tenant);
+  if (!row.limit_key.empty()) slots_.Add("limit_key", row.limit_key);
+  slots_.AddTime("until", until).AddBool("grace", grace);
 }
 
 void Ends::Note(const AttemptRow& row, const Ending& ending) {
   AddRun(row, ending);
   wakes_.Add(row.key.job, row.lock_key, row.biz_date);
+  wakes_.AddSlot({row.tenant, row.limit_key, row.backfill});
 }
 
 void Ends::AddRun(const AttemptRow& row, const Ending& ending) {
@@ -153,6 +171,16 @@ std::vector<Statement> Ends::Statements() {
         "`signal` = VALUES(`signal`), result = VALUES(result), started_at = VALUES(started_at), "
         "finished_at = VALUES(finished_at)",
         {runs_.Take()}));
+  }
+  if (!slots_.empty()) {
+    out.push_back(
+        Sql("INSERT IGNORE INTO job_slot (fence, job_name, period, tenant, limit_key, backfill, "
+            "until) SELECT x.fence, x.job, x.period, x.tenant, x.limit_key, x.backfill, "
+            "x.until + INTERVAL IF(x.grace, COALESCE(b.grace, 10000000), 0) MICROSECOND FROM ? "
+            "LEFT JOIN job b ON b.name = x.job",
+            {JsonTable(slots_.Take(),
+                       "fence int, job name, period name, tenant name, limit_key key, backfill "
+                       "bool, until time, grace bool")}));
   }
   if (!outputs_.empty()) {
     out.push_back(

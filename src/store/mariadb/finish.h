@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/limit_rules.h"
 #include "store/mariadb/ticket.h"
 
 namespace matins::mariadb {
@@ -25,6 +26,7 @@ class Wakes {
  public:
   explicit Wakes(std::set<std::string> waiting) : waiting_(std::move(waiting)) {}
   void Add(const std::string& job, const std::string& lock_key, absl::CivilDay day);
+  void AddSlot(const LimitClaim& claim);
   std::vector<Statement> Statements() const;
 
  private:
@@ -42,6 +44,9 @@ class Ends {
   void Add(const AttemptRow& row, const Ending& ending);
   // The attempt's row alone: the job itself wrote DONE.
   void Note(const AttemptRow& row, const Ending& ending);
+  // The slot of a run that may live on, though its row no longer says so, until then (and `grace`
+  // of its job beyond).
+  void LeaveSlot(const AttemptRow& row, absl::Time until, bool grace = false);
   // Output and figures.
   void AddEvidence(const AttemptRow& row, const Outcome& outcome);
   std::vector<Statement> Statements();
@@ -52,7 +57,7 @@ class Ends {
 
   const Clock clock_;
   Wakes wakes_;
-  JsonRows rows_;
+  JsonRows rows_, slots_;
   Tuples runs_, outputs_, figures_;
   int64_t burnt_ = 0;
 };

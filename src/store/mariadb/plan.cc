@@ -145,7 +145,7 @@ namespace {
 constexpr absl::string_view kInsertColumns =
     "job name, period name, day day, ws time, we time, due time, nominal name, not_before time, "
     "start_by time, version int, backfill bool, manual bool, params text, lock_key key, "
-    "priority int, skip text, by text, node name";
+    "priority int, skip text, by text, node name, tenant name, limit_key key, tag int";
 
 // A settled period whose row is gone is opened by an event, as a deletion would have done. A
 // generation above the first has its own, and events stay; the others say what came before them.
@@ -173,7 +173,8 @@ Statement InsertRows(const std::string& json, absl::Time now) {
           "INSERT INTO job_watermark (job_name, period, biz_date, status, finished_at, generation, "
           "op, op_at, due_at, window_start, window_end, nominal, not_before, start_by, look_at, "
           "version, backfill, manual, params, reason, by_whom, priority, lock_key, planned_at, "
-          "fence, wait_until, held_by, held_until, dispatched_at) "
+          "fence, wait_until, held_by, held_until, dispatched_at, tenant, limit_key, "
+          "start_tag) "
           "SELECT x.job, x.period, x.day, IF(x.skip = '', 'PLANNED', 'SKIPPED'), "
           "IF(x.skip = '', NULL, ?), COALESCE(e.generation, 1), IF(x.skip = '', 'plan', 'skip'), "
           "?, x.due, x.ws, x.we, x.nominal, x.not_before, x.start_by, x.not_before, x.version, "
@@ -182,7 +183,8 @@ Statement InsertRows(const std::string& json, absl::Time now) {
           "TIMESTAMP'1970-01-01 00:00:00' + INTERVAL CAST(JSON_VALUE(e.detail, '$.lease_until') AS "
           "SIGNED) "
           "MICROSECOND, NULLIF(x.node, ''), IF(x.node = '', NULL, "
-          "GREATEST(x.not_before, ?) + INTERVAL ? MICROSECOND), IF(x.node = '', NULL, ?) "
+          "GREATEST(x.not_before, ?) + INTERVAL ? MICROSECOND), IF(x.node = '', NULL, ?), "
+          "x.tenant, x.limit_key, COALESCE(x.tag, 0) "
           "FROM ? LEFT JOIN job_event e ON e.id = (SELECT v.id FROM job_event v WHERE "
           "v.kind = 'reopened' AND v.job = x.job AND v.period = x.period ORDER BY v.id DESC "
           "LIMIT 1) ON DUPLICATE KEY UPDATE ",
@@ -207,6 +209,7 @@ std::vector<Statement> UpdateRows(const std::string& json) {
       "r.finished_at = CASE x.kind WHEN 'skip' THEN CAST(@matins_now AS DATETIME(6)) "
       "WHEN 'again' THEN NULL ELSE r.finished_at END, "
       "r.attempts = IF(x.kind = 'again', 0, r.attempts), "
+      "r.start_tag = IF(x.kind = 'again', COALESCE(x.tag, 0), r.start_tag), "
       "r.look_at = IF(x.kind = 'again', x.not_before, COALESCE(r.not_before, r.look_at)), "
       "r.not_before = IF(x.kind = 'again', x.not_before, r.not_before), "
       "r.start_by = IF(x.kind = 'skip', r.start_by, x.start_by), "
@@ -221,7 +224,7 @@ std::vector<Statement> UpdateRows(const std::string& json) {
       "(x.kind = 'judge' AND r.status = 'PLANNED')",
       {JsonTable(json,
                  "job name, period name, kind name, not_before time, start_by time, "
-                 "backfill bool, skip text, by text")});
+                 "backfill bool, skip text, by text, tag int")});
   return {lock, Sql("SET @matins_now = @NOW"), update};
 }
 
@@ -285,7 +288,15 @@ std::vector<Statement> LockForPlan(const PlanRequest& request) {
       ReadWaiting()};
 }
 
-PlanLocked ReadPlanLocked(const PlanRequest& request, const Rows* answers) {
+// The greatest tag of each tenant's rows that wait, and the least of those that are served next.
+Statement ReadTurns() {
+  return Sql(
+      "SELECT COALESCE(r.tenant, ''), MAX(r.start_tag), MIN(IF(r.waits_for IS NULL AND "
+      "r.look_at <= @NOW + INTERVAL 5 SECOND, r.start_tag, NULL)) FROM job_watermark r WHERE "
+      "r.turn > 0 GROUP BY COALESCE(r.tenant, '')");
+}
+
+PlanLocked ReadPlanLocked(const PlanRequest& request, const Rows* answers, const Rows* turns) {
   PlanLocked locked{{}, Wakes(WaitingOf(answers[3]))};
   const Clock clock = ClockOf(answers[1]);
   locked.facts.now = clock.now;
@@ -307,6 +318,14 @@ PlanLocked ReadPlanLocked(const PlanRequest& request, const Rows* answers) {
     if (skipped.contains(key)) locked.wakes.Add(key.job, there.Text(i, 2), there.Day(i, 3));
     locked.facts.there.insert(std::move(key));
   }
+  if (turns == nullptr) return locked;
+  std::optional<int64_t> next;
+  std::map<std::string, int64_t> last;
+  for (int i = 0; i < turns->size(); ++i) {
+    last[turns->Text(i, 0)] = turns->Int(i, 1);
+    if (!turns->IsNull(i, 2)) next = std::min(next.value_or(turns->Int(i, 2)), turns->Int(i, 2));
+  }
+  if (turns->size() > 0 || NamesTenant(request)) locked.facts.turns = Turns(next, std::move(last));
   return locked;
 }
 
@@ -334,12 +353,14 @@ std::vector<Statement> PlanStatements(PlanBatch& batch, const PlanRequest& reque
 
 absl::StatusOr<PlanAnswers> MariadbStore::Plan(const PlanRequest& request) {
   Connection& connection = session_.connection;
-  const std::vector<Statement> lock = LockForPlan(request);
+  std::vector<Statement> lock = LockForPlan(request);
+  const bool turns = in_turn_ || NamesTenant(request);
+  if (turns) lock.push_back(ReadTurns());
   const auto once = [&]() -> absl::StatusOr<PlanAnswers> {
     PlanAnswers answers;
     answers.jobs.resize(request.writes.size());
     ASSIGN_OR_RETURN(const std::vector<Rows> locked, connection.Begin(lock));
-    PlanLocked plan = ReadPlanLocked(request, locked.data());
+    PlanLocked plan = ReadPlanLocked(request, locked.data(), turns ? &locked[4] : nullptr);
     answers.now = plan.facts.now;
     PlanBatch batch(request, std::move(plan.facts), JsonForm::kMariadb);
     // Crash here: nothing is planned, the next look stands.

@@ -16,7 +16,10 @@ struct PlanLocked {
   PlanFacts facts;
   Wakes wakes;  // what the rows that become SKIPPED free
 };
-PlanLocked ReadPlanLocked(const PlanRequest& request, const Rows* answers);
+// `turns`: the answer to ReadTurns, where tenants are served in turn.
+Statement ReadTurns();
+PlanLocked ReadPlanLocked(const PlanRequest& request, const Rows* answers,
+                          const Rows* turns = nullptr);
 // Once for a batch; none carries more than about `bytes`. The last one's rows are those that were
 // held at once.
 std::vector<Statement> PlanStatements(PlanBatch& batch, const PlanRequest& request,

@@ -206,6 +206,15 @@ absl::StatusOr<int64_t> MariadbStore::Purge(int limit) {
   RETURN_IF_ERROR(Drop(session_, {now, Sql("DELETE FROM job_node WHERE seen_at < CAST(@matins_now "
                                            "AS DATETIME(6)) - INTERVAL 7 DAY")})
                       .status());
+  // What was planned before there were tenants has the first turn.
+  RETURN_IF_ERROR(Drop(session_, {Sql("SET @matins_turns = EXISTS (SELECT 1 FROM job_watermark "
+                                      "WHERE turn > 0)"),
+                                  Sql("UPDATE job_watermark SET start_tag = 1 WHERE "
+                                      "@matins_turns AND status = 'PLANNED' AND start_tag = 0")})
+                      .status());
+  RETURN_IF_ERROR(Drop(session_, {now, Sql("DELETE FROM job_slot WHERE until <= CAST(@matins_now "
+                                           "AS DATETIME(6))")})
+                      .status());
   RETURN_IF_ERROR(Drop(session_, {now, Sql("DELETE FROM job_lock WHERE until <= CAST(@matins_now "
                                            "AS DATETIME(6))")})
                       .status());

@@ -132,6 +132,7 @@ absl::StatusOr<std::vector<Ticket>> MariadbStore::Replace(absl::Span<const Perio
       if (row.status != PeriodStatus::kRunning || row.fence == 0) continue;
       burnt.push_back({row.key, row.generation, row.fence, row.nonce});
       ends.Add(row, ReplacedBy(by[row.key]));
+      ends.LeaveSlot(row, std::max(row.lease_until, clock.now), true);
       if (row.lock_key.empty()) continue;
       locks.Row().Add("lock_key", row.lock_key).AddKey(row.key).AddInt("fence", row.fence);
       locks.AddTime("until", std::max(row.lease_until, clock.now));
@@ -159,20 +160,31 @@ absl::Status MariadbStore::ReportDead(absl::Span<const Ticket> tickets) {
             {Sql("SELECT k.lock_key, x.job FROM ? STRAIGHT_JOIN job_lock k ON k.fence = x.fence "
                  "AND k.job_name = x.job AND k.period = x.period FOR UPDATE",
                  {table}),
-             ReadWaiting()}));
-    JsonRows locks;
+             ReadWaiting(),
+             Sql("SELECT s.fence, s.job_name, s.tenant, s.limit_key, s.backfill FROM ? "
+                 "STRAIGHT_JOIN job_slot s ON s.fence = x.fence AND s.job_name = x.job AND "
+                 "s.period = x.period FOR UPDATE",
+                 {table})}));
+    JsonRows locks, slots;
     Wakes wakes(WaitingOf(rows[1]));
+    for (int i = 0; i < rows[2].size(); ++i) {
+      slots.Row().AddInt("fence", rows[2].Int(i, 0));
+      wakes.Add(rows[2].Text(i, 1), "", absl::CivilDay());
+      wakes.AddSlot({rows[2].Text(i, 2), rows[2].Text(i, 3), rows[2].Bool(i, 4)});
+    }
     for (int i = 0; i < rows[0].size(); ++i) {
       locks.Row().Add("lock_key", rows[0].Text(i, 0));
       wakes.Add(rows[0].Text(i, 1), rows[0].Text(i, 0), absl::CivilDay());
     }
-    if (locks.empty()) {
+    if (locks.empty() && slots.empty()) {
       session_.connection.Rollback();
       return rows;
     }
     std::vector<Statement> writes = {
         Sql("DELETE k FROM ? STRAIGHT_JOIN job_lock k ON k.lock_key = x.lock_key",
-            {JsonTable(locks.Take(), "lock_key key")})};
+            {JsonTable(locks.Take(), "lock_key key")}),
+        Sql("DELETE s FROM ? STRAIGHT_JOIN job_slot s ON s.fence = x.fence",
+            {JsonTable(slots.Take(), "fence int")})};
     for (Statement& wake : wakes.Statements()) writes.push_back(std::move(wake));
     return session_.connection.Commit(writes);
   };

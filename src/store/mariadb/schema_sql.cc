@@ -58,6 +58,9 @@ const std::vector<std::pair<std::string, std::string>>& WatermarkColumns() {
         {"by_whom", "@TEXT"},
         {"priority", "INT NOT NULL DEFAULT 0"},
         {"lock_key", "@KEY"},
+        {"tenant", "@NAME"},
+        {"limit_key", "@KEY"},
+        {"start_tag", "BIGINT NOT NULL DEFAULT 0"},
         {"attempts", "INT NOT NULL DEFAULT 0"},
         {"attempts_total", "INT NOT NULL DEFAULT 0"},
         {"losses", "INT NOT NULL DEFAULT 0"},
@@ -78,7 +81,13 @@ const std::vector<std::pair<std::string, std::string>>& WatermarkColumns() {
         {"cancel_why", "@TEXT"},
         {"waits_for", "@KEY"},
         // The lock: a running row with a lock key is its holder, by a unique key.
-        {"running_lock", "@KEY AS (CASE WHEN status = 'RUNNING' THEN lock_key END) STORED"}};
+        {"running_lock", "@KEY AS (CASE WHEN status = 'RUNNING' THEN lock_key END) STORED"},
+        // The turn of a row that waits, where tenants are served in turn.
+        {"turn",
+         "BIGINT AS (CASE WHEN status = 'PLANNED' AND start_tag > 0 THEN start_tag END) STORED"},
+        {"turn_at",
+         "DATETIME(6) AS (CASE WHEN status = 'PLANNED' AND start_tag > 0 THEN look_at END) "
+         "STORED"}};
     for (auto& column : *list) column.second = Typed(column.second);
     return list;
   }();
@@ -93,7 +102,8 @@ const std::vector<std::pair<std::string, std::string>>& WatermarkKeys() {
       {"job_watermark_lock", "UNIQUE KEY job_watermark_lock (running_lock)"},
       {"job_watermark_day", "KEY job_watermark_day (biz_date, job_name)"},
       {"job_watermark_waiting", "KEY job_watermark_waiting (waits_for, due_at)"},
-      {"job_watermark_held", "KEY job_watermark_held (held_by)"}};
+      {"job_watermark_held", "KEY job_watermark_held (held_by)"},
+      {"job_watermark_turn", "KEY job_watermark_turn (turn, turn_at)"}};
   return keys;
 }
 
@@ -156,6 +166,12 @@ const char* const kTables[] = {
       tail LONGBLOB, bytes BIGINT NOT NULL, at DATETIME(6)) @TABLE)",
     R"(CREATE TABLE IF NOT EXISTS job_lock (lock_key @KEY PRIMARY KEY, job_name @NAME,
       period @NAME, fence BIGINT, until DATETIME(6), KEY job_lock_fence (fence)) @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_limit (kind @WORD, name VARCHAR(200) CHARACTER SET utf8mb4
+      COLLATE utf8mb4_nopad_bin, most INT NOT NULL, source @TEXT NOT NULL, by_whom @TEXT NOT NULL,
+      at DATETIME(6) NOT NULL, PRIMARY KEY (kind, name)) @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_slot (fence BIGINT PRIMARY KEY, job_name @NAME NOT NULL,
+      period @NAME NOT NULL, tenant @NAME, limit_key @KEY, backfill BOOLEAN NOT NULL,
+      until DATETIME(6) NOT NULL) @TABLE)",
     R"(CREATE TABLE IF NOT EXISTS job_node (name @NAME PRIMARY KEY, labels @TEXT,
       started_at DATETIME(6), seen_at DATETIME(6), `left` BOOLEAN NOT NULL DEFAULT FALSE,
       boot BIGINT, clock_offset BIGINT) @TABLE)",
@@ -244,6 +260,11 @@ const char* const kTriggers[] = {
               (OLD.lock_key, OLD.job_name, OLD.period, OLD.fence, OLD.lease_until)
               ON DUPLICATE KEY UPDATE until = GREATEST(job_lock.until, VALUES(until));
           END IF;
+          IF OLD.status = 'RUNNING' AND OLD.fence > 0 AND OLD.lease_until IS NOT NULL THEN
+            INSERT IGNORE INTO job_slot (fence, job_name, period, tenant, limit_key, backfill,
+              until) VALUES (OLD.fence, OLD.job_name, OLD.period, OLD.tenant, OLD.limit_key,
+              OLD.backfill, OLD.lease_until);
+          END IF;
         END IF;
       END IF;
     END)",
@@ -251,7 +272,7 @@ const char* const kTriggers[] = {
 
 const char kFirstFacts[] =
     "INSERT IGNORE INTO matins_meta (name, value) VALUES ('epoch', '1'), ('journal', 'runs'), "
-    "('start', ''), ('apply', ''), ('clock_hwm', NULL), ('clock_frozen_why', ''), "
+    "('start', ''), ('apply', ''), ('limits', '0'), ('clock_hwm', NULL), ('clock_frozen_why', ''), "
     "('clock_frozen_at', NULL), ('clock_raw', NULL), ('return_last', NULL), ('return_wait', '0'), "
     "('return_due', NULL)";
 

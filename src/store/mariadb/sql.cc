@@ -117,7 +117,7 @@ const std::string& RowColumns() {
   static const auto& columns = *new std::string(
       absl::StrCat(kPeriodColumns,
                    ", r.lock_key, r.priority, r.planned_at, r.dispatched_at, r.checkpointed_at, "
-                   "r.cancel_by IS NOT NULL, r.cancel_why"));
+                   "r.cancel_by IS NOT NULL, r.cancel_why, r.tenant, r.limit_key"));
   return columns;
 }
 
@@ -132,6 +132,8 @@ AttemptRow ReadRow(const Rows& rows, int i, int c) {
   row.checkpointed_at = rows.Time(i, c + 4);
   row.cancel_asked = rows.Bool(i, c + 5);
   row.cancel_why = rows.Text(i, c + 6);
+  row.tenant = rows.Text(i, c + 7);
+  row.limit_key = rows.Text(i, c + 8);
   return row;
 }
 

@@ -73,7 +73,7 @@ class JsonRows : public ::matins::JsonRows {
 
 // kPeriodColumns and what an AttemptRow has beside, in the order that ReadRow reads.
 const std::string& RowColumns();
-inline constexpr int kRowColumnCount = kPeriodColumnCount + 7;
+inline constexpr int kRowColumnCount = kPeriodColumnCount + 9;
 AttemptRow ReadRow(const Rows& rows, int row, int first_column = 0);
 
 }  // namespace matins::mariadb

@@ -18,17 +18,23 @@ namespace {
 
 // What `also_due` would take: named before anything is locked, so that START locks in one order.
 // The most urgent of those that the index gives first.
-std::vector<Statement> AlsoDue(const StartRequest& request, const std::string& labels) {
-  return {Sql("SET @matins_now = @NOW"),
-          Sql("SELECT d.job_name, d.period FROM (SELECT r.job_name, r.period, r.priority, r.due_at "
-              "FROM job_watermark r WHERE r.status = 'PLANNED' AND "
-              "r.look_at <= CAST(@matins_now AS DATETIME(6)) AND "
-              "r.not_before <= CAST(@matins_now AS DATETIME(6)) AND (r.held_by IS NULL OR "
-              "r.held_until <= CAST(@matins_now AS DATETIME(6))) ORDER BY r.look_at LIMIT ?) d "
-              "JOIN job b ON b.name = d.job_name AND NOT b.deleted AND b.suspended_at IS NULL AND "
-              "JSON_CONTAINS(?, b.labels) "
-              "ORDER BY d.priority DESC, d.due_at, d.job_name, d.period LIMIT ?",
-              {4 * request.also_due + 200, labels, 2 * request.also_due + 16})};
+// Where tenants are served in turn, that index is the one of the turns.
+std::vector<Statement> AlsoDue(const StartRequest& request, const std::string& labels,
+                               bool in_turn) {
+  const Value from =
+      Value::Of(in_turn ? "r.turn > 0 AND r.turn_at" : "r.status = 'PLANNED' AND r.look_at");
+  const Value order = Value::Of(in_turn ? "r.turn, r.turn_at" : "r.look_at");
+  return {
+      Sql("SET @matins_now = @NOW"),
+      Sql("SELECT d.job_name, d.period FROM (SELECT r.job_name, r.period, r.priority, r.due_at, "
+          "r.start_tag FROM job_watermark r WHERE "
+          "? <= CAST(@matins_now AS DATETIME(6)) AND "
+          "r.not_before <= CAST(@matins_now AS DATETIME(6)) AND (r.held_by IS NULL OR "
+          "r.held_until <= CAST(@matins_now AS DATETIME(6))) ORDER BY ? LIMIT ?) d "
+          "JOIN job b ON b.name = d.job_name AND NOT b.deleted AND b.suspended_at IS NULL AND "
+          "JSON_CONTAINS(?, b.labels) "
+          "ORDER BY d.priority DESC, d.start_tag, d.due_at, d.job_name, d.period LIMIT ?",
+          {from, order, 4 * request.also_due + 200, labels, 2 * request.also_due + 16})};
 }
 
 Statement LockStart() {
@@ -45,9 +51,15 @@ Statement LockSerialised(const std::string& keys) {
       {KeyTable(keys)});
 }
 
+// And the number of the limits that stand, locked against a change (limits.h).
 Statement CountAlive(int global_limit) {
-  return global_limit > 0 ? Sql("SELECT COUNT(*) FROM job_watermark WHERE status = 'RUNNING'")
-                          : Sql("SELECT 0");
+  return Sql(absl::StrCat(
+      "SELECT ",
+      global_limit > 0 ? "(SELECT COUNT(*) FROM job_watermark WHERE status = 'RUNNING') + (SELECT "
+                         "COUNT(*) FROM job_slot s WHERE s.until > @NOW)"
+                       : "0",
+      ", value, EXISTS (SELECT 1 FROM job_watermark WHERE turn > 0) FROM matins_meta WHERE name = "
+      "'limits' LOCK IN SHARE MODE"));
 }
 
 Statement JobFacts(const std::string& keys, const std::string& labels) {
@@ -55,9 +67,12 @@ Statement JobFacts(const std::string& keys, const std::string& labels) {
       "SELECT j.name, j.strict, j.job_limit, j.max_parallel, JSON_CONTAINS(?, j.labels), "
       "j.suspended_at IS NOT NULL, j.gap_from, j.`cursor`, "
       "IF(j.job_limit IS NULL, 0, (SELECT COUNT(*) FROM job_watermark r WHERE "
-      "r.job_name = j.name AND r.status = 'RUNNING')), "
+      "r.job_name = j.name AND r.status = 'RUNNING') + IF(EXISTS (SELECT 1 FROM job_slot), "
+      "(SELECT COUNT(*) FROM job_slot s WHERE s.job_name = j.name AND s.until > @NOW), 0)), "
       "IF(j.max_parallel IS NULL, 0, (SELECT COUNT(*) FROM job_watermark r WHERE "
-      "r.job_name = j.name AND r.status = 'RUNNING' AND r.backfill)), "
+      "r.job_name = j.name AND r.status = 'RUNNING' AND r.backfill) + "
+      "IF(EXISTS (SELECT 1 FROM job_slot), (SELECT COUNT(*) FROM job_slot s WHERE "
+      "s.job_name = j.name AND s.until > @NOW AND s.backfill), 0)), "
       "j.version, j.lock_ttl, j.timeout, j.grace, COALESCE(j.pending = 'person', FALSE) "
       "FROM (SELECT DISTINCT x.job FROM ?) k STRAIGHT_JOIN job j ON j.name = k.job "
       "WHERE NOT j.deleted",
@@ -108,6 +123,8 @@ struct Facts {
   StartFacts start;
   int64_t epoch = 0;
   std::map<std::string, Terms> terms;
+  int64_t limits_number = 0;
+  bool in_turn = false;
 };
 
 Facts ReadFacts(const Rows& rows, const Rows& clock, const Rows& alive, const Rows& jobs,
@@ -117,11 +134,17 @@ Facts ReadFacts(const Rows& rows, const Rows& clock, const Rows& alive, const Ro
   read.epoch = c.epoch;
   read.start.now = c.now;
   read.start.frozen = c.frozen;
-  read.start.alive = alive.Int(0, 0);
+  if (alive.size() > 0) {
+    read.start.alive = alive.Int(0, 0);
+    read.limits_number = alive.Int(0, 1);
+    read.in_turn = alive.Bool(0, 2);
+  }
   for (int i = 0; i < rows.size(); ++i) {
     StartFacts::Row row;
     AttemptRow whole = ReadRow(rows, i);
     row.lock_key = whole.lock_key;
+    row.tenant = whole.tenant;
+    row.limit_key = whole.limit_key;
     row.row = std::move(whole);
     read.start.rows[row.row.key] = std::move(row);
   }
@@ -272,7 +295,9 @@ absl::StatusOr<StartAnswers> MariadbStore::Start(const StartRequest& request) {
   const std::string labels = JsonStrings(request.node.labels);
   if (request.also_due > 0) {
     std::set<PeriodKey> named(keys.begin(), keys.end());
-    ASSIGN_OR_RETURN(const std::vector<Rows> due, connection.Read(AlsoDue(request, labels)));
+    ASSIGN_OR_RETURN(const std::vector<Rows> due,
+                     connection.Read(AlsoDue(request, labels, in_turn_ && !look_behind_)));
+    look_behind_ = in_turn_ && !look_behind_ && due[1].size() < 2 * request.also_due;
     for (int i = 0; i < due[1].size(); ++i) {
       PeriodKey key{due[1].Text(i, 0), due[1].Text(i, 1)};
       if (named.insert(key).second) keys.push_back(std::move(key));
@@ -287,10 +312,18 @@ absl::StatusOr<StartAnswers> MariadbStore::Start(const StartRequest& request) {
   look.push_back(CountAlive(request.global_limit));
   look.push_back(JobFacts(list, labels));
   look.push_back(RowFacts(list));
-  const auto once = [&]() -> absl::StatusOr<StartAnswers> {
+  // Nothing: the limits had been changed since they were read, and are known now.
+  const auto once = [&]() -> absl::StatusOr<std::optional<StartAnswers>> {
     ASSIGN_OR_RETURN(std::vector<Rows> rows, connection.Begin(look));
     rows.erase(rows.begin(), rows.end() - 5);
-    const Facts facts = ReadFacts(rows[0], rows[1], rows[2], rows[3], rows[4]);
+    Facts facts = ReadFacts(rows[0], rows[1], rows[2], rows[3], rows[4]);
+    in_turn_ = facts.in_turn;
+    if (facts.limits_number != limits_.number) {
+      connection.Rollback();
+      ASSIGN_OR_RETURN(limits_, ReadKnownLimits(session_));
+      return std::optional<StartAnswers>();
+    }
+    if (!limits_.book.empty()) RETURN_IF_ERROR(Count(facts.start));
     StartRules rules(request, facts.start);
     std::vector<Judged> judged = rules.Judge(keys, request.keys.size());
     Grants grants;
@@ -322,7 +355,26 @@ absl::StatusOr<StartAnswers> MariadbStore::Start(const StartRequest& request) {
     for (Judged& j : judged) out.rows.push_back(std::move(j.answer));
     return out;
   };
-  return session_.Retried(once);
+  for (int tries = 0; tries < 10; ++tries) {
+    ASSIGN_OR_RETURN(std::optional<StartAnswers> answers, session_.Retried(once));
+    if (answers) return *std::move(answers);
+  }
+  return absl::UnavailableError("START: the limits are changed again and again; it is tried again");
+}
+
+// The rules' rows are locked last, nothing is waited for behind them, and the clock is read again.
+absl::Status MariadbStore::Count(StartFacts& facts) {
+  std::vector<LimitClaim> claims;
+  for (const auto& [key, row] : facts.rows) claims.push_back(ClaimOf(row));
+  ASSIGN_OR_RETURN(const std::vector<Rows> rows,
+                   session_.connection.More({LockLimits(limits_.book.Concerning(claims)),
+                                             CountSlots(limits_.book, claims), ReadClock()}));
+  const Clock clock = ClockOf(rows[2]);
+  facts.now = clock.now;
+  facts.frozen = clock.frozen;
+  facts.limits = limits_.book;
+  facts.taken = TakeCounts(rows[1]);
+  return absl::OkStatus();
 }
 
 }  // namespace matins::mariadb

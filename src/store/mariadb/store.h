@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "store/mariadb/limits.h"
 #include "store/mariadb/session.h"
+#include "store/start_rules.h"
 #include "store/store.h"
 
 namespace matins::mariadb {
@@ -51,8 +53,13 @@ class MariadbStore final : public Store {
 
  private:
   std::string ChangeMark();
+  absl::Status Count(StartFacts& facts);
 
   Session session_;
+  KnownLimits limits_;
+  // Tenants are served in turn, as far as START saw last; and it is to look once for rows from
+  // before there were tenants.
+  bool in_turn_ = false, look_behind_ = false;
   std::string seen_;  // what AwaitChange saw last
   absl::Mutex mutex_;
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;

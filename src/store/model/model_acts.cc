@@ -6,6 +6,7 @@
 #include "job/json.h"
 #include "job/words.h"
 #include "store/act_rules.h"
+#include "store/limit_rules.h"
 #include "store/model/state.h"
 #include "store/rules.h"
 
@@ -119,6 +120,9 @@ class ModelActs final : public ActStore {
     for (auto& [fence, run] : s_.runs) {
       if (run.key.job == from) run.key.job = to;
     }
+    for (auto& [fence, slot] : s_.slots) {
+      if (slot.key.job == from) slot.key.job = to;
+    }
     for (EventRow& event : s_.events) {
       if (event.job == from) event.job = to;
     }
@@ -171,6 +175,8 @@ class ModelActs final : public ActStore {
     fresh.claimed_at = row->claimed_at;
     fresh.priority = row->priority;
     fresh.lock_key = row->lock_key;
+    fresh.tenant = row->tenant;
+    fresh.limit_key = row->limit_key;
     fresh.planned_at = fresh.changed_at = s_.Now();
     *row = fresh;
     s_.reopened[key] = {fresh.generation, fresh.fence, fresh.wait_until};
@@ -265,6 +271,70 @@ class ModelActs final : public ActStore {
     absl::MutexLock lock(&s_.mutex);
     s_.journal_full = full;
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<bool> SetLimits(const SetLimitsRequest& request) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    std::vector<LimitRow> rows;
+    for (const auto& [key, row] : s_.limits) rows.push_back(row);
+    std::optional<std::string> said;
+    if (auto it = s_.limits_said.find(request.source); it != s_.limits_said.end())
+      said = it->second;
+    ASSIGN_OR_RETURN(const LimitChange change, ChangeLimits(rows, said, request));
+    if (!request.source.empty()) s_.limits_said[request.source] = change.said;
+    if (change.empty()) return false;
+    for (const LimitRule& rule : change.gone) s_.limits.erase({rule.kind, rule.name});
+    for (const LimitRule& rule : change.put) {
+      s_.limits[{rule.kind, rule.name}] = {rule, request.source, request.act.who, s_.Now()};
+    }
+    for (auto& [key, row] : s_.rows) {
+      if (row.status != PeriodStatus::kPlanned || row.waits_for.empty()) continue;
+      row.look_at = row.not_before;
+      row.waits_for.clear();
+    }
+    s_.AddEvent({.kind = "limits",
+                 .who = request.act.who,
+                 .why = request.act.why,
+                 .detail = change.detail});
+    return true;
+  }
+
+  absl::StatusOr<LimitsView> ReadLimits() override {
+    absl::MutexLock lock(&s_.mutex);
+    std::map<std::pair<LimitKind, std::string>, LimitUse> uses;
+    const auto use = [&](LimitKind kind, const std::string& name) -> LimitUse& {
+      LimitUse& found = uses[{kind, name}];
+      found.kind = kind;
+      found.name = name;
+      return found;
+    };
+    const auto add = [&](const auto& run, int64_t left) {
+      std::vector<LimitUse*> of = {&use(LimitKind::kGlobal, "")};
+      if (!run.tenant.empty()) of.push_back(&use(LimitKind::kTenant, run.tenant));
+      if (!run.limit_key.empty()) of.push_back(&use(LimitKind::kKey, run.limit_key));
+      if (run.backfill) of.push_back(&use(LimitKind::kBackfillShare, ""));
+      for (LimitUse* one : of) {
+        ++one->taken;
+        one->left += left;
+      }
+    };
+    for (const auto& [key, row] : s_.rows) {
+      if (row.status == PeriodStatus::kRunning) add(row, 0);
+      if (row.status != PeriodStatus::kPlanned || row.waits_for.empty()) continue;
+      const size_t slash = row.waits_for.find('/');
+      const auto kind = FromWord<LimitKind>(row.waits_for.substr(0, slash));
+      if (!kind) continue;
+      ++use(*kind, slash == std::string::npos ? "" : row.waits_for.substr(slash + 1)).waiting;
+    }
+    for (const auto& [fence, slot] : s_.slots) {
+      if (slot.until > s_.Now()) add(slot, 1);
+    }
+    std::vector<LimitRow> rules;
+    std::vector<LimitUse> all;
+    for (const auto& [key, row] : s_.limits) rules.push_back(row);
+    for (const auto& [key, one] : uses) all.push_back(one);
+    return ViewOf(std::move(rules), std::move(all));
   }
 
   absl::StatusOr<std::vector<JobRow>> ReadJobs(absl::string_view name) override {

@@ -68,6 +68,7 @@ absl::Status ModelDatabase::DeleteRow(const PeriodKey& key) {
     Lock& left_over = state_->locks[row.lock_key];
     left_over = {key, row.fence, std::max(left_over.until, row.lease_until)};
   }
+  if (running) state_->LeaveSlot(row, row.lease_until);
   state_->AddEvent({.kind = "reopened",
                     .job = key.job,
                     .period = key.period,

@@ -117,7 +117,7 @@ class ModelStore final : public Store {
     for (const PeriodKey& key : request.keys) start(key);
     if (request.also_due <= 0 || s_.FrozenToNodes()) return answers;
     std::vector<PeriodKey> more;
-    for (const ModelRow* row : Waiting(request.node, answers.now)) {
+    for (const ModelRow* row : Waiting(request.node, answers.now, true)) {
       if (std::find(request.keys.begin(), request.keys.end(), row->key) == request.keys.end()) {
         more.push_back(row->key);
       }
@@ -161,6 +161,7 @@ class ModelStore final : public Store {
         ending.outcome.message = absl::StrCat("replaced by ", key.period);
         ending.run_word = "REPLACED";
         ending.skip = ending.burn = true;
+        s_.LeaveSlot(old, std::max(old.lease_until, s_.Now()) + job->job.grace);
         s_.EndAttempt(old, ending);
       }
     }
@@ -307,6 +308,12 @@ class ModelStore final : public Store {
           ++it;
         }
       }
+      const auto slot = s_.slots.find(ticket.fence);
+      if (slot == s_.slots.end() || slot->second.key != ticket.key) continue;
+      const Slot freed = slot->second;
+      s_.slots.erase(slot);
+      s_.WakeForSlot(freed.tenant, freed.limit_key, freed.backfill);
+      s_.Wake(ticket.key.job, absl::CivilDay(), "", false);
     }
     return absl::OkStatus();
   }
@@ -400,7 +407,7 @@ class ModelStore final : public Store {
   }
 
   // PLANNED, to be looked at by `until`, held by nobody, of a job that may run on `node`.
-  std::vector<ModelRow*> Waiting(const NodeId& node, absl::Time until) {
+  std::vector<ModelRow*> Waiting(const NodeId& node, absl::Time until, bool in_turn = false) {
     std::vector<ModelRow*> waiting;
     for (auto& [key, row] : s_.rows) {
       const ModelJob* job = s_.FindJob(key.job);
@@ -413,10 +420,16 @@ class ModelStore final : public Store {
       return std::forward_as_tuple(-a->priority, a->due, a->key) <
              std::forward_as_tuple(-b->priority, b->due, b->key);
     });
+    if (!in_turn) return waiting;
+    std::stable_sort(waiting.begin(), waiting.end(), [](const ModelRow* a, const ModelRow* b) {
+      return std::forward_as_tuple(-a->priority, a->start_tag) <
+             std::forward_as_tuple(-b->priority, b->start_tag);
+    });
     return waiting;
   }
 
-  StartResult Judge(const StartRequest& request, const ModelRow* row, std::string* blocker) {
+  StartResult Judge(const StartRequest& request, const ModelRow* row, std::string* blocker,
+                    std::string* waits_for) {
     const absl::Time now = s_.Now();
     if (s_.FrozenToNodes()) return StartResult::kFrozen;
     if (row == nullptr || row->status != PeriodStatus::kPlanned) return StartResult::kTaken;
@@ -462,25 +475,64 @@ class ModelStore final : public Store {
         }
       }
     }
-    int of_job = 0, of_backfill = 0, in_all = 0;
-    for (const auto& [key, other] : s_.rows) {
-      if (other.status != PeriodStatus::kRunning) continue;
+    int of_job = 0, of_backfill = 0, in_all = 0, backfills = 0, of_tenant = 0, of_key = 0;
+    const auto count = [&](const PeriodKey& key, const auto& other) {
       ++in_all;
       of_job += key.job == row->key.job;
       of_backfill += key.job == row->key.job && other.backfill;
+      backfills += other.backfill;
+      of_tenant += other.tenant == row->tenant;
+      of_key += other.limit_key == row->limit_key;
+    };
+    for (const auto& [key, other] : s_.rows) {
+      if (other.status == PeriodStatus::kRunning) count(key, other);
+    }
+    for (const auto& [fence, slot] : s_.slots) {
+      if (slot.until > now) count(slot.key, slot);
     }
     const auto& most_back = job->job.backfill.max_parallel;
     const bool full = (job->job.limit && of_job >= *job->job.limit) ||
-                      (row->backfill && most_back && of_backfill >= *most_back) ||
-                      (request.global_limit > 0 && in_all >= request.global_limit);
-    return full ? StartResult::kFull : StartResult::kStarted;
+                      (row->backfill && most_back && of_backfill >= *most_back);
+    if (full) return StartResult::kFull;
+    if (request.global_limit > 0 && in_all >= request.global_limit) {
+      *waits_for = "global";
+      return StartResult::kFull;
+    }
+    const auto global = MostOf(LimitKind::kGlobal, ""),
+               share = MostOf(LimitKind::kBackfillShare, "");
+    const auto tenant = MostOf(LimitKind::kTenant, row->tenant);
+    const auto of_keys = MostOf(LimitKind::kKey, row->limit_key);
+    if (tenant && !row->tenant.empty() && of_tenant >= *tenant) {
+      *waits_for = absl::StrCat("tenant/", row->tenant);
+    } else if (of_keys && !row->limit_key.empty() && of_key >= *of_keys) {
+      *waits_for = absl::StrCat("key/", row->limit_key);
+    } else if (row->backfill && global && share &&
+               backfills >= std::max(1, *global * *share / 100)) {
+      *waits_for = "backfill_share";
+    } else if (global && in_all >= *global) {
+      *waits_for = "global";
+    }
+    return waits_for->empty() ? StartResult::kStarted : StartResult::kFull;
+  }
+
+  // The rule for this name itself, else the one whose pattern says most of it.
+  std::optional<int> MostOf(LimitKind kind, const std::string& name) const {
+    if (auto own = s_.limits.find({kind, name}); own != s_.limits.end())
+      return own->second.rule.most;
+    for (size_t length = name.size() + 1; length-- > 0;) {
+      const auto found = s_.limits.find({kind, absl::StrCat(name.substr(0, length), "*")});
+      if (found != s_.limits.end()) return found->second.rule.most;
+    }
+    return std::nullopt;
   }
 
   StartAnswer StartOne(const StartRequest& request, const PeriodKey& key) {
     StartAnswer answer;
     answer.key = key;
     ModelRow* row = s_.FindRow(key);
-    answer.result = Judge(request, row, &answer.blocker);
+    std::string waits_for;
+    answer.result = Judge(request, row, &answer.blocker, &waits_for);
+    if (!waits_for.empty()) answer.blocker = waits_for;
     switch (answer.result) {
       case StartResult::kStarted:
         answer.claim = Grant(request, *row);
@@ -493,6 +545,7 @@ class ModelStore final : public Store {
       default:
         row->look_at =
             answer.result == StartResult::kOldLease ? row->wait_until : s_.Now() + request.put_off;
+        row->waits_for = waits_for;
         row->held_by.clear();
         row->held_until = kPast;
     }
@@ -728,6 +781,13 @@ absl::StatusOr<int64_t> ModelStore::Purge(int limit) {
   const absl::Time now = s_.Now();
   for (auto& [name, job] : s_.jobs) MoveFloor(name, job);
   std::erase_if(s_.locks, [&](const auto& lock) { return lock.second.until <= now; });
+  const bool turns = std::any_of(s_.rows.begin(), s_.rows.end(), [](const auto& row) {
+    return row.second.status == PeriodStatus::kPlanned && row.second.start_tag > 0;
+  });
+  for (auto& [key, row] : s_.rows) {
+    if (turns && row.status == PeriodStatus::kPlanned && row.start_tag == 0) row.start_tag = 1;
+  }
+  std::erase_if(s_.slots, [&](const auto& slot) { return slot.second.until <= now; });
   std::erase_if(s_.nodes, [&](const auto& node) {
     return node.second.row.seen_at < now - absl::Hours(24 * 7);
   });

@@ -42,6 +42,7 @@ std::string State::RefusalOf(const ModelRow* row, const Ticket& ticket) const {
 }
 
 void State::EndAttempt(ModelRow& row, const Ending& ending) {
+  const ModelRow ended = row;
   WriteRun(row, ending);
   row.held = false;
   row.reason = ending.outcome.reason;
@@ -87,7 +88,44 @@ void State::EndAttempt(ModelRow& row, const Ending& ending) {
   row.lease_until = row.run_until = kPast;
   row.wait_until = ending.wait_until;
   row.cancel.reset();
+  if (ending.wait_until > Now()) LeaveSlot(ended, ending.wait_until);
   Wake(row.key.job, row.biz_date, row.lock_key, row.status == PeriodStatus::kDone);
+  WakeForSlot(row.tenant, row.limit_key, row.backfill);
+}
+
+int64_t State::NextTurn(const std::string& tenant) {
+  std::optional<int64_t> next;
+  int64_t last = 0;
+  bool used = !tenant.empty();
+  for (const auto& [key, row] : rows) {
+    if (row.status != PeriodStatus::kPlanned || row.start_tag == 0) continue;
+    used = true;
+    if (row.tenant == tenant) last = std::max(last, row.start_tag);
+    if (!row.waits_for.empty() || row.look_at > Now() + absl::Seconds(5)) continue;
+    next = std::min(next.value_or(row.start_tag), row.start_tag);
+  }
+  return used ? std::max(next.value_or(1), last + 1) : 0;
+}
+
+void State::LeaveSlot(const ModelRow& row, absl::Time until) {
+  if (row.fence != 0) slots[row.fence] = {row.key, row.tenant, row.limit_key, row.backfill, until};
+}
+
+void State::WakeForSlot(const std::string& tenant, const std::string& limit_key, bool backfill) {
+  std::vector<std::string> freed = {"global"};
+  if (!tenant.empty()) freed.push_back("tenant/" + tenant);
+  if (!limit_key.empty()) freed.push_back("key/" + limit_key);
+  if (backfill) freed.push_back("backfill_share");
+  for (const std::string& waits_for : freed) {
+    ModelRow* oldest = nullptr;
+    for (auto& [key, row] : rows) {
+      if (row.status != PeriodStatus::kPlanned || row.waits_for != waits_for) continue;
+      if (oldest == nullptr || row.due < oldest->due) oldest = &row;
+    }
+    if (oldest == nullptr) continue;
+    oldest->look_at = oldest->not_before;
+    oldest->waits_for.clear();
+  }
 }
 
 void State::WriteRun(const ModelRow& row, const Ending& ending) {
@@ -142,13 +180,19 @@ void State::Wake(const std::string& job, absl::CivilDay day, const std::string& 
     if (row.status != PeriodStatus::kPlanned || row.look_at <= row.not_before) continue;
     if (key.job == job && (of_job == nullptr || row.due < of_job->due)) of_job = &row;
   }
-  if (of_job != nullptr) of_job->look_at = of_job->not_before;
+  if (of_job != nullptr) {
+    of_job->look_at = of_job->not_before;
+    of_job->waits_for.clear();
+  }
   for (auto& [key, row] : rows) {
     if (row.status != PeriodStatus::kPlanned || row.look_at <= row.not_before) continue;
     if (lock_key.empty() || lock_key == absl::StrCat("job/", job)) continue;
     if (row.lock_key == lock_key && (of_lock == nullptr || row.due < of_lock->due)) of_lock = &row;
   }
-  if (of_lock != nullptr) of_lock->look_at = of_lock->not_before;
+  if (of_lock != nullptr) {
+    of_lock->look_at = of_lock->not_before;
+    of_lock->waits_for.clear();
+  }
   if (!done) return;
   for (auto& [key, row] : rows) {
     const ModelJob* waiting = FindJob(key.job);
@@ -190,6 +234,7 @@ void State::SettleClock(const Act& act) {
     row.look_at = std::min(row.look_at, row.not_before);
   }
   for (auto& [key, lock] : locks) lock.until = std::min(lock.until, Now() + absl::Minutes(5));
+  for (auto& [fence, slot] : slots) slot.until = std::min(slot.until, Now() + absl::Minutes(5));
   for (auto& [name, node] : nodes) node.row.seen_at = std::min(node.row.seen_at, Now());
   return_last = kPast;
   return_due = kNever;
@@ -235,7 +280,10 @@ void InsertRow(State& state, const Intent& intent, const Act& act, const NodeId*
   row.params = intent.params;
   row.by = intent.by;
   row.lock_key = intent.lock_key;
+  row.tenant = intent.tenant;
+  row.limit_key = intent.limit_key;
   row.priority = intent.priority;
+  if (intent.skip_reason.empty()) row.start_tag = state.NextTurn(intent.tenant);
   row.planned_at = row.changed_at = now;
   if (!intent.skip_reason.empty()) {
     row.status = PeriodStatus::kSkipped;
@@ -265,6 +313,7 @@ void ChangeRow(State& state, const Intent& intent) {
     row->held_until = kPast;
     state.Wake(row->key.job, row->biz_date, "", false);
   } else if (intent.kind == Intent::Kind::kReattempt && failed) {
+    row->start_tag = state.NextTurn(intent.tenant);
     row->status = PeriodStatus::kPlanned;
     row->attempts = 0;
     row->reason.clear();

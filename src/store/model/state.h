@@ -23,8 +23,10 @@ constexpr absl::Time kPast = absl::InfinitePast();
 constexpr absl::Time kNever = absl::InfiniteFuture();
 
 struct ModelRow : PeriodRow {
-  std::string lock_key;
+  std::string lock_key, tenant, limit_key;
+  std::string waits_for;  // the limit that had no room
   int priority = 0;
+  int64_t start_tag = 0;
   absl::Time look_at = kPast;
   absl::Time planned_at = kPast, dispatched_at = kPast, checkpointed_at = kPast;
   std::string checkpoint_data;
@@ -44,6 +46,14 @@ struct ModelJob {
 struct Lock {
   PeriodKey key;
   int64_t fence = 0;
+  absl::Time until;
+};
+
+// Of a run that may live on, though its row no longer says so.
+struct Slot {
+  PeriodKey key;
+  std::string tenant, limit_key;
+  bool backfill = false;
   absl::Time until;
 };
 
@@ -82,6 +92,9 @@ struct State {
   std::vector<AuditRow> audits;
   std::map<PeriodKey, Reopened> reopened;  // the newest of each period
   std::map<std::string, Lock> locks;
+  std::map<int64_t, Slot> slots;  // by fence
+  std::map<std::pair<LimitKind, std::string>, LimitRow> limits;
+  std::map<std::string, std::string> limits_said;  // source -> its last word
   std::map<std::string, ModelNode> nodes;
   std::set<std::pair<std::string, std::string>> sources;  // (source, digest) ever applied
   std::map<std::string, std::string> current;             // source -> digest
@@ -106,6 +119,10 @@ struct State {
   void WriteRun(const ModelRow& row, const Ending& ending);
   Ending TakenBack(const ModelRow& row) const;
   void Wake(const std::string& job, absl::CivilDay day, const std::string& lock_key, bool done);
+  // A further turn of the tenant, where there are tenants.
+  int64_t NextTurn(const std::string& tenant);
+  void LeaveSlot(const ModelRow& row, absl::Time until);
+  void WakeForSlot(const std::string& tenant, const std::string& limit_key, bool backfill);
   void AddEvent(EventRow event);
   void TakeBackHeld(absl::string_view job);
   bool WritePlan(const PlanWrite& write, const NodeId* hold_by, absl::Duration ahead, int* room,

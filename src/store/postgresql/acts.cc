@@ -193,7 +193,7 @@ absl::Status PostgresActs::Resume(absl::string_view job, const std::optional<Pla
                    if (!rows[0].Bool(0, 0)) return RefuseNotSuspended(job);
                    std::vector<Statement> writes;
                    if (skip) {
-                     PlanBatch batch(plan, ReadPlanFacts(rows[1], rows[2], rows[3]),
+                     PlanBatch batch(plan, ReadPlanFacts(rows[1], rows[2], rows[3], nullptr),
                                      JsonForm::kPostgresql);
                      if (!batch.written[0]) return RefuseChangedMeanwhile(job);
                      Append(writes, PlanStatements(session_, batch));
@@ -235,6 +235,7 @@ absl::Status PostgresActs::Rename(absl::string_view from, absl::string_view to, 
                                             {"job_figure", "job_name"},
                                             {"job_journal", "job_name"},
                                             {"job_lock", "job_name"},
+                                            {"job_slot", "job_name"},
                                             {"job_event", "job"}}) {
           rename(table, column);
         }

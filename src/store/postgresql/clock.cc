@@ -47,6 +47,8 @@ std::vector<Statement> SettleClock(const Session& session, const Act& act) {
   return {session.Of(BurnAllText()),
           session.Of("update @.job_lock set until = least(until, @.matins_clock() + interval "
                      "'5 minutes')"),
+          session.Of("update @.job_slot set until = least(until, @.matins_clock() + interval "
+                     "'5 minutes')"),
           session.Of(
               "update @.job_watermark r set look_at = r.not_before, waits_for = null, "
               "held_by = null, held_until = null "

@@ -17,7 +17,8 @@ namespace matins::postgresql {
 // all that wait for a day of another job.
 std::string WakeWaiting(absl::string_view rows) {
   return absl::StrCat("with f as materialized (", rows, R"(
-    ), x as materialized (select f.job, f.period, r.lock_key, r.biz_date
+    ), x as materialized (select f.job, f.period, r.lock_key, r.biz_date, r.tenant, r.limit_key,
+      r.backfill
     from f left join @.job_watermark r on r.job_name = f.job and r.period = f.period
     where (select exists (select from @.job_watermark r where r.status = 'PLANNED' and
       r.waits_for is not null))),
@@ -25,6 +26,11 @@ std::string WakeWaiting(absl::string_view rows) {
     select 'job/' || x.job as key, count(*) as n, null::date as day from x group by 1 union all
     select 'lock/' || x.lock_key, count(*), null from x where x.lock_key is not null group by 1
     union all select 'after/' || x.job, 1000, x.biz_date from x group by 1, 3
+    union all select 'tenant/' || x.tenant, count(*), null from x where x.tenant is not null
+    group by 1
+    union all select 'key/' || x.limit_key, count(*), null from x where x.limit_key is not null
+    group by 1
+    union all select 'backfill_share', count(*), null from x where x.backfill
     union all select 'global', count(*), null from x),
   w as materialized (
     select w.job_name, w.period from k cross join lateral (
@@ -283,9 +289,14 @@ Statement BurnText(const Session& session, const FinishRequest& r) {
           "ver = r.ver + 1, op = case when j.lease_until > c.now then 'burn' else 'reclaim' end, "
           "op_at = c.now "
           "from x cross join j cross join c where r.job_name = j.job_name and "
-          "r.period = j.period) "
-          "insert into @.job_run (",
-          kRunColumns, ", status, reason, message) select ", kRunValues,
+          "r.period = j.period) ",
+          IsMutant(Mutant::kNoLeftSlot)
+              ? ""
+              : ", s as (insert into @.job_slot (fence, job_name, period, tenant, limit_key, "
+                "backfill, until) select l.fence, l.job_name, l.period, l.tenant, l.limit_key, "
+                "l.backfill, l.lease_until from l cross join c where l.lease_until > c.now and "
+                "l.fence > 0 on conflict (fence) do nothing) ",
+          "insert into @.job_run (", kRunColumns, ", status, reason, message) select ", kRunValues,
           ", 'LOST', case l.verdict when 'HELD' then 'held' else 'lost' end, 'its end was not "
           "known, "
           "and it was not committed' from j l cross join c on conflict (fence) do nothing"),

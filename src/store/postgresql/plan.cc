@@ -1,5 +1,6 @@
 // Planning's two halves: what it reads, and the compare-and-set on each job's revision.
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
@@ -138,6 +139,13 @@ constexpr char kLockJobs[] = R"(
     and not case when $3::boolean then @FROZEN else @STEPPED end
   order by j.name for no key update of j skip locked)";
 
+// The clock, and the row that is served next where tenants are served in turn.
+constexpr char kPlanClock[] = R"(
+  with c as materialized (select @NOW as now)
+  select c.now, (select r.start_tag from @.job_watermark r where r.status = 'PLANNED' and
+    r.start_tag > 0 and r.look_at <= c.now + interval '5 seconds' and r.waits_for is null
+    order by r.start_tag limit 1) from c)";
+
 constexpr char kExisting[] = R"(
   select r.job_name, r.period from json_to_recordset($1::json) as x(job text, period text)
   join @.job_watermark r on r.job_name = x.job and r.period = x.period)";
@@ -168,12 +176,14 @@ std::string InsertRows() {
       R"(with x as materialized (select * from json_to_recordset($1::json) as x(job text,
     period text, day date, ws timestamptz, we timestamptz, due timestamptz, nominal text,
     not_before timestamptz, start_by timestamptz, version int, backfill boolean, manual boolean,
-    params text, lock_key text, priority int, skip text, by text, node text)),
+    params text, lock_key text, priority int, skip text, by text, node text, tenant text,
+    limit_key text, tag bigint)),
   c as materialized (select @NOW as now),
   i as (insert into @.job_watermark as w (job_name, period, biz_date, status, finished_at,
       generation, op, op_at, due_at, window_start, window_end, nominal, not_before, start_by,
       look_at, version, backfill, manual, params, reason, by_whom, priority, lock_key, planned_at,
-      fence, wait_until, held_by, held_until, dispatched_at)
+      fence, wait_until, held_by, held_until, dispatched_at, tenant, limit_key,
+      start_tag)
     select x.job, x.period, x.day, case when x.skip = '' then 'PLANNED' else 'SKIPPED' end,
       case when x.skip = '' then null else c.now end, coalesce(e.generation, 1),
       case when x.skip = '' then 'plan' else 'skip' end, c.now, x.due, x.ws, x.we, x.nominal,
@@ -183,7 +193,8 @@ std::string InsertRows() {
       timestamptz 'epoch' + (e.detail::json ->> 'lease_until')::bigint * interval '1 microsecond',
       nullif(x.node, ''), case when x.node = '' then null else
         greatest(x.not_before, c.now) + interval '2 seconds' end,
-      case when x.node = '' then null else c.now end
+      case when x.node = '' then null else c.now end, nullif(x.tenant, ''),
+      nullif(x.limit_key, ''), coalesce(x.tag, 0)
     from x cross join c left join lateral (select v.generation, v.detail from @.job_event v
       where v.kind = 'reopened' and v.job = x.job and v.period = x.period
       order by v.id desc limit 1) e on true
@@ -201,9 +212,9 @@ std::string InsertRows() {
 constexpr char kUpdateRows[] = R"(
   with x as materialized (select * from json_to_recordset($1::json) as x(job text, period text,
     kind text, not_before timestamptz, start_by timestamptz, backfill boolean, skip text,
-    by text)),
+    by text, tag bigint)),
   l as materialized (select r.job_name, r.period, r.status, r.held, x.kind, x.not_before,
-      x.start_by, x.backfill, x.skip, x.by
+      x.start_by, x.backfill, x.skip, x.by, x.tag
     from x join @.job_watermark r on r.job_name = x.job and r.period = x.period
     order by r.job_name, r.period for update of r),
   c as materialized (select @NOW as now, count(*) from l)
@@ -213,6 +224,7 @@ constexpr char kUpdateRows[] = R"(
     by_whom = case l.kind when 'skip' then l.by else r.by_whom end,
     finished_at = case l.kind when 'skip' then c.now when 'again' then null else r.finished_at end,
     attempts = case l.kind when 'again' then 0 else r.attempts end,
+    start_tag = case l.kind when 'again' then coalesce(l.tag, 0) else r.start_tag end,
     not_before = case l.kind when 'again' then l.not_before else r.not_before end,
     look_at = case l.kind when 'again' then l.not_before else coalesce(r.not_before, r.look_at)
       end,
@@ -262,7 +274,8 @@ std::vector<Statement> PlanStatements(const Session& session, PlanBatch& batch) 
   return out;
 }
 
-PlanFacts ReadPlanFacts(const Rows& locked, const Rows& existing, const Rows& clock) {
+PlanFacts ReadPlanFacts(const Rows& locked, const Rows& existing, const Rows& clock,
+                        const Rows* turns) {
   PlanFacts facts;
   for (int i = 0; i < locked.size(); ++i) {
     facts.usable[locked.Text(i, 0)] = locked.Bool(i, 1);
@@ -272,6 +285,14 @@ PlanFacts ReadPlanFacts(const Rows& locked, const Rows& existing, const Rows& cl
     facts.there.insert({existing.Text(i, 0), existing.Text(i, 1)});
   }
   facts.now = clock.Time(0, 0);
+  std::optional<int64_t> next;
+  if (!clock.IsNull(0, 1)) next = clock.Int(0, 1);
+  if (!next && turns == nullptr) return facts;
+  std::map<std::string, int64_t> last;
+  for (int i = 0; turns != nullptr && i < turns->size(); ++i) {
+    last[turns->Text(i, 0)] = turns->Int(i, 1);
+  }
+  facts.turns = Turns(next, std::move(last));
   return facts;
 }
 
@@ -283,18 +304,35 @@ std::vector<Statement> LockForPlan(const Session& session, const PlanRequest& re
   }
   const std::string by_node = request.hold_by.name.empty() ? "false" : "true";
   return {session.Of(kLockJobs, {jobs.Take(), JsonStrings(request.hold_by.labels), by_node}),
-          session.Of(kExisting, {keys.Take()}), session.Of("select @NOW")};
+          session.Of(kExisting, {keys.Take()}), session.Of(kPlanClock)};
+}
+
+Statement ReadTurns(const Session& session, const PlanRequest& request) {
+  std::set<std::string> tenants;
+  for (const PlanWrite& write : request.writes) {
+    for (const Intent& intent : write.intents) tenants.insert(UsableText(intent.tenant));
+  }
+  return session.Of(R"(
+    select x.name, t.start_tag from json_array_elements_text($1::json) as x(name)
+    cross join lateral (select r.start_tag from @.job_watermark r where r.status = 'PLANNED' and
+      r.start_tag > 0 and r.tenant = x.name order by r.start_tag desc limit 1) t
+    union all select '', max(r.start_tag) from @.job_watermark r where r.status = 'PLANNED' and
+      r.start_tag > 0 and r.tenant is null having max(r.start_tag) is not null)",
+                    {JsonStrings({tenants.begin(), tenants.end()})});
 }
 
 absl::StatusOr<PlanAnswers> PostgresStore::Plan(const PlanRequest& request) {
   Connection& connection = session_.connection;
-  const std::vector<Statement> lock = LockForPlan(session_, request);
+  std::vector<Statement> lock = LockForPlan(session_, request);
+  const bool turns = in_turn_ || NamesTenant(request);
+  if (turns) lock.push_back(ReadTurns(session_, request));
   bool free_rows = false;
   const auto once = [&]() -> absl::StatusOr<PlanAnswers> {
     PlanAnswers answers;
     answers.jobs.resize(request.writes.size());
     ASSIGN_OR_RETURN(const std::vector<Rows> locked, connection.Begin(lock));
-    PlanFacts facts = ReadPlanFacts(locked[0], locked[1], locked[2]);
+    PlanFacts facts = ReadPlanFacts(locked[0], locked[1], locked[2], turns ? &locked[3] : nullptr);
+    in_turn_ = turns || !locked[2].IsNull(0, 1);
     answers.now = facts.now;
     PlanBatch batch(request, std::move(facts), JsonForm::kPostgresql);
     if (absl::Status fault = Reach("plan.before_commit"); !fault.ok()) {

@@ -97,19 +97,25 @@ constexpr char kOldCheckpoints[] = R"(
 
 constexpr char kOldNodes[] = "delete from @.job_node where seen_at < @NOW - interval '7 days'";
 constexpr char kOldLocks[] = "delete from @.job_lock where until <= @NOW";
+// What was planned before there were tenants has the first turn.
+constexpr char kFirstTurns[] =
+    "update @.job_watermark set start_tag = 1 where status = 'PLANNED' and start_tag = 0 and "
+    "exists (select from @.job_watermark where status = 'PLANNED' and start_tag > 0)";
+constexpr char kOldSlots[] = "delete from @.job_slot where until <= @NOW";
 
 }  // namespace
 
 absl::StatusOr<int64_t> PostgresStore::Purge(int limit) {
   const std::string most = absl::StrCat(std::max(limit, 1));
   const std::vector<std::pair<const char*, bool>> steps = {
-      {kMoveFloors, false},    {kOldRows, true},   {kOldSpans, true}, {kOldRuns, true},
-      {kOldCheckpoints, true}, {kOldNodes, false}, {kOldLocks, false}};
-  ASSIGN_OR_RETURN(
-      const std::vector<Rows> last,
-      session_.connection.Read({session_.Of(
-          "select (select max(fence) from @.job_run), (select max(id) from "
-          "@.job_event), @NOW, exists (select from @.job_lock where until <= @NOW)")}));
+      {kMoveFloors, false}, {kOldRows, true},        {kOldSpans, true},
+      {kOldRuns, true},     {kOldCheckpoints, true}, {kOldNodes, false},
+      {kOldLocks, false},   {kOldSlots, false},      {kFirstTurns, false}};
+  ASSIGN_OR_RETURN(const std::vector<Rows> last,
+                   session_.connection.Read({session_.Of(
+                       "select (select max(fence) from @.job_run), (select max(id) from "
+                       "@.job_event), @NOW, exists (select from @.job_lock where until <= @NOW) or "
+                       "exists (select from @.job_slot where until <= @NOW)")}));
   const PurgedUpTo here = {last[0].Int(0, 0), last[0].Int(0, 1), last[0].Time(0, 2)};
   if (!last[0].Bool(0, 3) && NothingToPurge(purged_, here)) return 0;
   purged_.reset();

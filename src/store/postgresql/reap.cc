@@ -148,6 +148,12 @@ absl::StatusOr<std::vector<Ticket>> PostgresStore::Replace(absl::Span<const Peri
       from j cross join c left join @.job b on b.name = j.job_name where j.lock_key is not null
       on conflict (lock_key) do update set until = greatest(o.until, excluded.until),
         fence = excluded.fence, job_name = excluded.job_name, period = excluded.period),
+    s as (insert into @.job_slot (fence, job_name, period, tenant, limit_key, backfill, until)
+      select j.fence, j.job_name, j.period, j.tenant, j.limit_key, j.backfill,
+        greatest(j.lease_until, c.now) + coalesce(b.grace, interval '10 seconds')
+      from j cross join c left join @.job b on b.name = j.job_name where )",
+                      IsMutant(Mutant::kNoLeftSlot) ? "false" : "true",
+                      R"( on conflict (fence) do nothing),
     a as (insert into @.job_run ()",
                       kRunColumns, ", status, reason, message) select ", kRunValues,
                       R"(, 'REPLACED', 'replaced', 'a newer period was due'
@@ -179,9 +185,13 @@ absl::Status PostgresStore::ReportDead(absl::Span<const Ticket> tickets) {
                      "x(job text, period text, fence bigint) where k.fence = x.fence and "
                      "k.job_name = x.job and k.period = x.period",
                      {rows_json}),
+         session_.Of("delete from @.job_slot s using json_to_recordset($1::json) as "
+                     "x(job text, period text, fence bigint) where s.fence = x.fence and "
+                     "s.job_name = x.job and s.period = x.period",
+                     {rows_json}),
          session_.Of(WakeWaiting(), {rows_json})});
   }));
-  if (rows[0].affected() > 0) session_.Notify();
+  if (rows[0].affected() + rows[1].affected() > 0) session_.Notify();
   return absl::OkStatus();
 }
 

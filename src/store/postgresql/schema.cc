@@ -160,6 +160,8 @@ absl::StatusOr<SchemaCheck> CheckSchema(Session& session) {
              ('job_watermark_due'), ('job_watermark_running'), ('job_watermark_lock'),
              ('job_watermark_open'), ('job_watermark_day'), ('job_watermark_waiting'),
              ('job_next_look'), ('job_audit_beat'),
+             ('job_limit_pkey'), ('job_slot_pkey'), ('job_watermark_tenant'),
+             ('job_watermark_key'), ('job_watermark_turn'), ('job_watermark_queue'),
              ('job_run_pkey'), ('job_run_period'), ('job_event_reopened')) as i(name)
            where not exists (select from pg_class c join pg_index x on x.indexrelid = c.oid
              where c.relname = i.name and x.indisvalid

@@ -274,11 +274,71 @@ const std::vector<std::string>& AuditTable() {
   return statements;
 }
 
+constexpr char kDeleteLeavesSlot[] = R"(create or replace function @.matins_row_deleted()
+  returns trigger language plpgsql as $fn$
+  declare
+    settled timestamptz;
+    due timestamptz := coalesce(old.due_at,
+                                old.biz_date::timestamp at time zone 'UTC' - interval '1 day');
+  begin
+    if old.op = 'withdrawn' then return null; end if;
+    select j.floor into settled from @.job j where j.name = old.job_name for no key update;
+    if settled is not null and due <= settled and old.status in ('DONE', 'SKIPPED') then
+      return null;
+    end if;
+    insert into @.job_event(at, kind, job, period, generation, who, why, detail)
+      values (clock_timestamp(), 'reopened', old.job_name, old.period, old.generation + 1,
+              'delete', 'the row was deleted',
+              json_build_object('old_status', old.status, 'old_fence', old.fence::text,
+                'lease_until', (extract(epoch from case when old.status = 'RUNNING' then
+                  old.lease_until else old.wait_until end) * 1000000)::bigint)::text);
+    update @.job set gap_from = least(gap_from, due), revision = revision + 1,
+      next_look = timestamptz 'epoch' where name = old.job_name and not deleted;
+    if old.status = 'RUNNING' and old.lock_key is not null and old.lease_until is not null then
+      insert into @.job_lock as k (lock_key, job_name, period, fence, until)
+        values (old.lock_key, old.job_name, old.period, old.fence, old.lease_until)
+        on conflict (lock_key) do update set until = greatest(k.until, excluded.until);
+    end if;
+    if old.status = 'RUNNING' and old.fence > 0 and old.lease_until is not null then
+      insert into @.job_slot (fence, job_name, period, tenant, limit_key, backfill, until)
+        values (old.fence, old.job_name, old.period, old.tenant, old.limit_key, old.backfill,
+                old.lease_until) on conflict (fence) do nothing;
+    end if;
+    return null;
+  end $fn$)";
+
+// Limits beside a job's own: their rules, whom a row counts against, the slots of runs whose row no
+// longer speaks of them, and the turn in which tenants' rows are served.
+const std::vector<std::string>& Limits() {
+  static const auto& statements = *new std::vector<std::string>{
+      R"(alter table @.job_watermark
+        add column tenant text collate "C",
+        add column limit_key text collate "C",
+        add column start_tag bigint not null default 0)",
+      R"(create table @.job_limit(kind text collate "C", name text collate "C", most int not null,
+        source text not null, by_whom text not null, at timestamptz not null,
+        primary key (kind, name)))",
+      R"(create table @.job_slot(fence bigint primary key, job_name text collate "C" not null,
+        period text collate "C" not null, tenant text collate "C", limit_key text collate "C",
+        backfill boolean not null, until timestamptz not null))",
+      R"(create index job_watermark_tenant on @.job_watermark (tenant)
+        where status = 'RUNNING' and tenant is not null)",
+      R"(create index job_watermark_key on @.job_watermark (limit_key)
+        where status = 'RUNNING' and limit_key is not null)",
+      R"(create index job_watermark_turn on @.job_watermark (start_tag, look_at)
+        where status = 'PLANNED' and start_tag > 0)",
+      R"(create index job_watermark_queue on @.job_watermark (tenant, start_tag)
+        where status = 'PLANNED' and start_tag > 0)",
+      kDeleteLeavesSlot,
+  };
+  return statements;
+}
+
 }  // namespace
 
 const std::vector<const std::vector<std::string>*>& SchemaSteps() {
   static const auto& steps = *new std::vector<const std::vector<std::string>*>{
-      &CreateSchema(), &FewerIndexes(), &AuditTable()};
+      &CreateSchema(), &FewerIndexes(), &AuditTable(), &Limits()};
   return steps;
 }
 

@@ -7,10 +7,12 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/status.h"
 #include "store/postgresql/columns.h"
+#include "store/postgresql/limits.h"
 #include "store/postgresql/store.h"
 #include "store/rules.h"
 #include "store/server_rows.h"
@@ -62,27 +64,33 @@ constexpr char kNextStart[] = R"(
 constexpr char kStartColumns[] =
     "r.job_name, r.period, r.status, r.node, r.held_by, r.held_until, r.not_before, r.start_by, "
     "r.attempts_total, r.wait_until, r.due_at, r.biz_date, r.lock_key, r.generation, "
-    "r.window_start, r.window_end, r.nominal, r.backfill, r.manual, r.params, r.priority, r.ctid";
+    "r.window_start, r.window_end, r.nominal, r.backfill, r.manual, r.params, r.priority, r.ctid, "
+    "r.tenant, r.limit_key, r.start_tag";
 
 // What `also_due` takes: due rows in the order of their index, past those that another node has
 // locked. A few more than are wanted, for those that will be refused; and where jobs have
-// priorities more again, of which the most urgent are taken.
+// priorities more again, of which the most urgent are taken. Where tenants are served in turn the
+// index is that of the turns.
 // Whether there are any is asked of all jobs only where an act has come since ($3, $4).
 constexpr char kAnyPriority[] = R"((select case when e.id = $3::bigint then $4::boolean else
     exists (select from @.job where priority <> 0 and not deleted) end
     from (select coalesce(max(id), 0) as id from @.job_event) e))";
+// Where the last event and the answer to that stand among what is read.
+constexpr int kEventColumn = 25;
 
-std::string AlsoDue() {
-  return absl::StrCat("select ", kStartColumns,
-                      ", (select coalesce(max(id), 0) from @.job_event), ", kAnyPriority,
-                      R"( from @.job_watermark r
+std::string AlsoDue(bool in_turn) {
+  return absl::StrCat(
+      "select ", kStartColumns, ", (select coalesce(max(id), 0) from @.job_event), ", kAnyPriority,
+      R"( from @.job_watermark r
   join @.job j on j.name = r.job_name
   where r.status = 'PLANNED' and r.look_at <= (select @NOW) and r.not_before <= (select @NOW)
     and (r.held_by is null or r.held_until <= (select @NOW))
     and not j.deleted and j.suspended_at is null and j.labels <@ $2::jsonb
-  order by r.look_at
+  )",
+      in_turn ? "and r.start_tag > 0 order by r.start_tag, r.look_at" : "order by r.look_at",
+      R"(
   limit $1::bigint + 24 + case when )",
-                      kAnyPriority, R"( then 200 else 0 end
+      kAnyPriority, R"( then 200 else 0 end
   for update of r skip locked)");
 }
 
@@ -108,24 +116,38 @@ std::string LockRows(absl::string_view keys) {
                       "for update skip locked) r");
 }
 
-constexpr char kClock[] = R"(
+std::string Clock() {
+  return absl::StrCat(R"(
   select @NOW, @FROZEN,
-    case when $1::bigint > 0 then (select count(*) from @.job_watermark where status = 'RUNNING')
-      else 0 end)";
+    case when $1::bigint > 0 then (select count(*) from @.job_watermark where status = 'RUNNING') +
+      (select count(*) from @.job_slot s where s.until > (select @NOW)) else 0 end, )",
+                      kLimitsNumber,
+                      ", exists (select from @.job_watermark where status = 'PLANNED' and "
+                      "start_tag > 0)");
+}
 
 std::string JobFacts(absl::string_view jobs) {
-  return absl::StrCat(R"(
+  // Slots that outlive their rows are few, and mostly none.
+  const std::string slots =
+      "case when (select exists (select from @.job_slot)) then (select count(*) from @.job_slot s "
+      "where s.job_name = j.name and s.until > (select @NOW)";
+  std::string text =
+      absl::StrCat(R"(
   select j.name, j.strict, j.job_limit, j.max_parallel, j.labels <@ $1::jsonb,
     j.suspended_at is not null, j.gap_from, j.cursor,
     case when j.job_limit is null then 0 else (select count(*) from @.job_watermark r
-      where r.job_name = j.name and r.status = 'RUNNING') end,
+      where r.job_name = j.name and r.status = 'RUNNING') + @SLOTS) end,
     case when j.max_parallel is null then 0 else (select count(*) from @.job_watermark r
-      where r.job_name = j.name and r.status = 'RUNNING' and r.backfill) end,
+      where r.job_name = j.name and r.status = 'RUNNING' and r.backfill) + @SLOTS and s.backfill)
+      end,
     j.strict or j.job_limit is not null or j.max_parallel is not null
       or j.lock_scope <> 'period' or j.overlap <> 'allow',
     coalesce(j.pending = 'person', false)
   from ()",
-                      jobs, ") x(job) join @.job j on j.name = x.job where not j.deleted");
+                   jobs, ") x(job) join @.job j on j.name = x.job where not j.deleted");
+  return absl::StrReplaceAll(
+      text, {{"@SLOTS)", absl::StrCat(slots, ") else 0 end")},
+             {"@SLOTS and s.backfill)", absl::StrCat(slots, " and s.backfill) else 0 end")}});
 }
 
 // What stands in the way of rows: an older period of a strict job (by due instant, or by date where
@@ -340,9 +362,17 @@ class Looked {
   }
   // The answers to Questions::Decide; only the first where there are no rows.
   void AddFacts(const std::vector<Rows>& facts);
+  void AddLimits(const LimitBook& book, const Rows& counts) {
+    facts_.limits = book;
+    facts_.taken = TakeCounts(counts);
+  }
 
   std::vector<PeriodKey> Keys() const;
   std::vector<PeriodKey> KeysWithLocks() const;
+  std::vector<LimitClaim> Claims() const;
+  int64_t limits_number() const { return limits_number_; }  // of the rules in force
+  bool in_turn() const { return in_turn_; }                 // tenants are served in turn
+  size_t also_due() const { return also_due_.size(); }
   // What is to be judged: what the request names, then what is due besides, the most urgent first;
   // those whose job could not be locked are left for another time.
   std::vector<PeriodKey> InOrder();
@@ -352,8 +382,11 @@ class Looked {
   bool more() const { return more_; }            // more may be due
 
  private:
+  struct Rank {
+    int64_t priority, turn;
+  };
   struct Candidate {
-    int64_t priority;
+    Rank rank;
     const StartFacts::Row* row;
   };
   std::vector<PeriodKey> AddRows(const Rows& rows);
@@ -361,10 +394,12 @@ class Looked {
 
   const StartRequest& request_;
   StartFacts facts_;
-  std::map<PeriodKey, int64_t> rows_;  // -> priority
+  std::map<PeriodKey, Rank> rows_;
   std::vector<Candidate> also_due_;
   std::optional<std::set<std::string>> locked_jobs_;
   bool leftovers_ = false, more_ = false;
+  int64_t limits_number_ = 0;
+  bool in_turn_ = false;
 };
 
 std::vector<PeriodKey> Looked::AddRows(const Rows& rows) {
@@ -392,8 +427,10 @@ std::vector<PeriodKey> Looked::AddRows(const Rows& rows) {
     r.manual = rows.Bool(i, 18);
     r.params = rows.Text(i, 19);
     row.place = rows.Text(i, 21);
+    row.tenant = rows.Text(i, 22);
+    row.limit_key = rows.Text(i, 23);
     PeriodKey key = r.key;
-    if (!rows_.emplace(key, rows.Int(i, 20)).second) continue;
+    if (!rows_.emplace(key, Rank{rows.Int(i, 20), rows.Int(i, 24)}).second) continue;
     facts_.rows.emplace(key, std::move(row));
     added.push_back(std::move(key));
   }
@@ -421,6 +458,8 @@ void Looked::AddFacts(const std::vector<Rows>& facts) {
   facts_.now = facts[0].Time(0, 0);
   facts_.frozen = facts[0].Bool(0, 1);
   facts_.alive = facts[0].Int(0, 2);
+  limits_number_ = facts[0].Int(0, 3);
+  in_turn_ = facts[0].Bool(0, 4);
   if (facts.size() == 1) return;
   AddJobs(facts[1]);
   const auto note = [&](const Rows& found, std::string StartFacts::Row::*field, bool leftover) {
@@ -454,9 +493,16 @@ std::vector<PeriodKey> Looked::KeysWithLocks() const {
   return keys;
 }
 
+std::vector<LimitClaim> Looked::Claims() const {
+  std::vector<LimitClaim> claims;
+  for (const auto& [key, row] : facts_.rows) claims.push_back(ClaimOf(row));
+  return claims;
+}
+
 std::vector<PeriodKey> Looked::InOrder() {
   std::sort(also_due_.begin(), also_due_.end(), [](const Candidate& a, const Candidate& b) {
-    if (a.priority != b.priority) return a.priority > b.priority;
+    if (a.rank.priority != b.rank.priority) return a.rank.priority > b.rank.priority;
+    if (a.rank.turn != b.rank.turn) return a.rank.turn < b.rank.turn;
     if (a.row->row.due != b.row->row.due) return a.row->row.due < b.row->row.due;
     return a.row->row.key < b.row->row.key;
   });
@@ -487,7 +533,7 @@ class Questions {
         labels_(JsonStrings(request.node.labels)) {}
 
   // Locks what is named, and finds and locks what is due besides.
-  std::vector<Statement> Lock() const {
+  std::vector<Statement> Lock(bool in_turn) const {
     std::vector<Statement> out;
     if (request_.global_limit > 0) out.push_back(session_.Of(kLockStart));
     if (!request_.keys.empty()) {
@@ -495,9 +541,9 @@ class Questions {
       out.push_back(Of(LockRows, request_.keys));
     }
     if (request_.also_due > 0) {
-      out.push_back(session_.Of(
-          AlsoDue(), {absl::StrCat(request_.also_due), labels_, absl::StrCat(priority_event_),
-                      any_priority_ ? "true" : "false"}));
+      out.push_back(session_.Of(AlsoDue(in_turn),
+                                {absl::StrCat(request_.also_due), labels_,
+                                 absl::StrCat(priority_event_), any_priority_ ? "true" : "false"}));
     }
     return out;
   }
@@ -508,7 +554,7 @@ class Questions {
                                 const std::vector<PeriodKey>& with_locks) const {
     std::vector<Parameter> params = {labels_};
     const std::string jobs = JobsOf(keys).Take(params);
-    return {session_.Of(kClock, {absl::StrCat(request_.global_limit)}),
+    return {session_.Of(Clock(), {absl::StrCat(request_.global_limit)}),
             session_.Of(JobFacts(jobs), std::move(params)),
             Of(OlderPeriods, keys),
             Of(AfterJobs, keys),
@@ -578,39 +624,66 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
   const absl::Duration now = SystemClock().BootNow();
   if (now >= priorities_.at + kPrioritiesStand) priorities_.event = -1;
   const Questions questions(session_, request, priorities_.event, priorities_.any);
-  const auto once = [&]() -> absl::StatusOr<StartAnswers> {
+  // Nothing: the limits had been changed since they were read, and are known now.
+  const auto once = [&]() -> absl::StatusOr<std::optional<StartAnswers>> {
     Looked looked(request);
-    std::vector<Statement> statements = questions.Lock();
+    std::vector<Statement> statements = questions.Lock(in_turn_ && !look_behind_);
     const size_t locked = statements.size();
     const auto then = [&](std::vector<Statement> more) {
       statements.insert(statements.end(), more.begin(), more.end());
     };
     std::vector<Rows> rows;
-    if (request.also_due == 0) {
+    const bool limited = !limits_.book.empty();
+    if (request.also_due == 0 && !limited) {
       then(questions.Decide(request.keys, request.keys));
       ASSIGN_OR_RETURN(rows, connection.Begin(statements));
       looked.AddNamed(rows[locked - 1]);
       rows.erase(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(locked));
     } else {
       ASSIGN_OR_RETURN(rows, connection.Begin(statements));
-      if (!request.keys.empty()) looked.AddNamed(rows[locked - 2]);
-      const Rows& due = rows[locked - 1];
-      looked.AddAlsoDue(due);
-      if (due.size() > 0 && due.Int(0, 22) != priorities_.event) {
-        priorities_ = {due.Int(0, 22), due.Bool(0, 23), now};
+      const size_t due = request.also_due > 0 ? 1 : 0;
+      if (!request.keys.empty()) looked.AddNamed(rows[locked - due - 1]);
+      if (due > 0) {
+        const Rows& found = rows[locked - 1];
+        looked.AddAlsoDue(found);
+        if (found.size() > 0 && found.Int(0, kEventColumn) != priorities_.event) {
+          priorities_ = {found.Int(0, kEventColumn), found.Bool(0, kEventColumn + 1), now};
+        }
       }
       const std::vector<PeriodKey> keys = looked.Keys();
-      if (keys.empty()) {
-        statements = {session_.Of("select"), session_.Of(kClock, {"0"})};
+      if (keys.empty() || due == 0) {
+        statements = {session_.Of("select")};
       } else {
         statements = {questions.OfJobs(Questions::JobsOf(keys), false)};
+      }
+      // The rules' rows come last, and nothing is waited for behind them.
+      const std::vector<LimitClaim> claims = looked.Claims();
+      if (limited) then({LockLimits(session_, limits_.book.Concerning(claims))});
+      if (keys.empty()) {
+        then({session_.Of(Clock(), {"0"})});
+      } else {
         then(questions.Decide(keys, looked.KeysWithLocks()));
       }
+      if (limited) then({CountSlots(session_, limits_.book, claims)});
       ASSIGN_OR_RETURN(rows, connection.More(statements));
-      looked.AddLockedJobs(rows[0]);
-      rows.erase(rows.begin());
+      if (due > 0) looked.AddLockedJobs(rows[0]);
+      rows.erase(rows.begin(), rows.begin() + (limited ? 2 : 1));
+      if (limited) {
+        looked.AddLimits(limits_.book, rows.back());
+        rows.pop_back();
+      }
     }
     looked.AddFacts(rows);
+    if (request.also_due > 0) {
+      look_behind_ = in_turn_ && !look_behind_ &&
+                     looked.also_due() < static_cast<size_t>(request.also_due) + 24;
+    }
+    in_turn_ = looked.in_turn();
+    if (looked.limits_number() != limits_.number) {
+      connection.Rollback();
+      ASSIGN_OR_RETURN(limits_, ReadKnownLimits(session_));
+      return std::optional<StartAnswers>();
+    }
     const std::vector<PeriodKey> keys = looked.InOrder();
     StartRules rules(request, looked.TakeFacts());
     std::vector<Judged> judged = rules.Judge(keys, request.keys.size());
@@ -632,7 +705,11 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
     answers.rows = Answers(any ? granted[0] : Rows(nullptr), std::move(judged), request.nonce);
     return answers;
   };
-  return session_.Retried(once);
+  for (int tries = 0; tries < 10; ++tries) {
+    ASSIGN_OR_RETURN(std::optional<StartAnswers> answers, session_.Retried(once));
+    if (answers) return *std::move(answers);
+  }
+  return absl::UnavailableError("START: the limits are changed again and again; it is tried again");
 }
 
 }  // namespace matins::postgresql

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "store/postgresql/limits.h"
 #include "store/postgresql/listener.h"
 #include "store/postgresql/session.h"
 #include "store/purged.h"
@@ -54,6 +55,10 @@ class PostgresStore final : public Store {
 
  private:
   Session session_;
+  KnownLimits limits_;
+  // Tenants are served in turn, as far as was seen last; and START is to look once for rows from
+  // before there were tenants.
+  bool in_turn_ = false, look_behind_ = false;
   std::unique_ptr<Listener> listener_;
   // Whether any job has a priority, as of that event, and when it was asked (CLOCK_BOOTTIME).
   struct Priorities {

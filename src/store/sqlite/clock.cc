@@ -146,6 +146,7 @@ void SettleClock(Connection& db, Transaction& transaction, absl::string_view who
   }
   const absl::Time soon = now + absl::Minutes(5);
   db.Sql("UPDATE job_lock SET until = min(until, ?)", soon).Run();
+  db.Sql("UPDATE job_slot SET until = min(until, ?)", soon).Run();
   db.Sql("UPDATE job_watermark SET wait_until = ?1 WHERE wait_until > ?1", soon).Run();
   db.Sql(
         "UPDATE job_watermark SET held_by = '', held_until = NULL WHERE status = 'PLANNED' AND "

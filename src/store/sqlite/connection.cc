@@ -354,19 +354,21 @@ struct Meta {
   int64_t fence_next = 0;
   absl::Time mark = absl::InfinitePast();
   bool frozen = false;
+  int64_t limits = 0;
 };
 
 Meta ReadMeta(Connection& db) {
   Meta meta;
   Statement rows = db.Sql(
       "SELECT key, value FROM matins_meta WHERE key IN ('epoch', 'fence_next', 'clock_hwm', "
-      "'clock_frozen_at')");
+      "'clock_frozen_at', 'limits')");
   while (rows.Next()) {
     const std::string key = rows.Text(0);
     if (key == "epoch") meta.epoch = rows.Int(1);
     if (key == "fence_next") meta.fence_next = rows.Int(1);
     if (key == "clock_hwm") meta.mark = rows.Time(1, absl::InfinitePast());
     if (key == "clock_frozen_at") meta.frozen = !rows.Null(1);
+    if (key == "limits") meta.limits = rows.Int(1);
   }
   return meta;
 }
@@ -406,6 +408,7 @@ absl::Status Transaction::Load(std::optional<absl::Time> early) {
   db_->SetMark(meta.mark);
   epoch_ = meta.epoch;
   fence_next_ = fence_read_ = meta.fence_next;
+  limits_ = meta.limits;
   {
     Statement clock = db_->Sql("SELECT matins_now()");
     if (clock.Next()) now_ = clock.Time(0, absl::InfinitePast());
@@ -426,6 +429,7 @@ Transaction::Transaction(Transaction&& other) noexcept
       epoch_(other.epoch_),
       fence_next_(other.fence_next_),
       fence_read_(other.fence_read_),
+      limits_(other.limits_),
       changes_before_(other.changes_before_) {}
 
 Transaction::~Transaction() {

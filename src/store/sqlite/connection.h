@@ -197,6 +197,7 @@ class Transaction {
   // It stepped, or has jumped forward and no tick has judged that yet: nodes decide nothing.
   bool frozen_to_nodes() const { return frozen_ || unjudged_; }
   int64_t epoch() const { return epoch_; }
+  bool has_limits() const { return limits_ > 0; }  // rows in job_limit
   // The clock is accepted as it stands: the transaction goes on at `now`, not frozen.
   void AcceptClock(absl::Time now);
   // The next number of the one source of fences; I6. Kept by Commit.
@@ -216,6 +217,7 @@ class Transaction {
   int64_t epoch_ = 0;
   int64_t fence_next_ = 0;
   int64_t fence_read_ = 0;
+  int64_t limits_ = 0;
   int64_t changes_before_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include "job/words.h"
 #include "store/rules.h"
 #include "store/sqlite/sqlite_store.h"
+#include "store/turns.h"
 
 namespace matins::sqlite {
 namespace {
@@ -153,12 +154,45 @@ void ReopenSettled(Connection& db, absl::Time now, const PeriodKey& key, const A
                                      "\",\"lease_until\":null}")});
 }
 
-// The floor has risen since the job was read, or somebody does not know what lies below it.
-bool BelowFloor(Connection& db, const PlanWrite& write) {
+// The turns of the tenants that a plan speaks of; none in a store without tenants.
+Turns TurnsOf(Connection& db, absl::Time now, const PlanWrite& write, bool tagged) {
+  std::set<std::string> tenants;
+  for (const Intent& intent : write.intents) tenants.insert(intent.tenant);
+  tagged = tagged || std::any_of(tenants.begin(), tenants.end(),
+                                 [](const std::string& tenant) { return !tenant.empty(); });
+  if (!tagged) return {};
+  std::optional<int64_t> next;
+  {
+    Statement q = db.Sql(
+        "SELECT start_tag FROM job_watermark WHERE status = 'PLANNED' AND start_tag > 0 AND "
+        "look_at <= ? AND waits_for IS NULL ORDER BY start_tag LIMIT 1",
+        now + kTurnAhead);
+    if (q.Next()) next = q.Int(0);
+  }
+  std::map<std::string, int64_t> last;
+  for (const std::string& tenant : tenants) {
+    Statement q = db.Sql(
+        "SELECT max(start_tag) FROM job_watermark WHERE status = 'PLANNED' AND start_tag > 0 AND "
+        "tenant = ?",
+        tenant);
+    if (q.Next()) last[tenant] = q.Int(0);
+  }
+  return Turns(next, std::move(last));
+}
+
+// The floor has risen since the job was read, or somebody does not know what lies below it. And
+// whether tenants' rows have tags.
+bool BelowFloor(Connection& db, const PlanWrite& write, bool* tagged) {
   absl::Time floor = absl::InfinitePast();
   {
-    Statement row = db.Sql("SELECT floor FROM job WHERE name = ?", write.job);
-    if (row.Next()) floor = row.Time(0, absl::InfinitePast());
+    Statement row = db.Sql(
+        "SELECT floor, EXISTS (SELECT 1 FROM job_watermark WHERE status = 'PLANNED' AND "
+        "start_tag > 0) FROM job WHERE name = ?",
+        write.job);
+    if (row.Next()) {
+      floor = row.Time(0, absl::InfinitePast());
+      *tagged = row.Bool(1);
+    }
   }
   return std::any_of(write.intents.begin(), write.intents.end(), [&](const Intent& intent) {
     return intent.kind == Intent::Kind::kInsert && !intent.reopens && intent.due <= floor &&
@@ -172,15 +206,16 @@ bool MayHold(const Intent& intent, absl::Time now, const HoldAtOnce& hold) {
 }
 
 void Insert(Connection& db, absl::Time now, const Intent& intent, bool hold_it, HoldAtOnce* hold,
-            std::vector<HeldRow>* held) {
+            std::vector<HeldRow>* held, Turns& turns) {
   const Past past = PastOf(db, intent.key);
   const bool skipped = !intent.skip_reason.empty();
   static constexpr absl::string_view kInsert =
       "INTO job_watermark (job_name, period, biz_date, status, finished_at, generation, op, op_at, "
       "due_at, window_start, window_end, nominal, not_before, start_by, look_at, version, "
       "backfill, manual, params, reason, by_whom, priority, lock_key, fence, wait_until, "
-      "planned_at, held_by, held_until, dispatched_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-      "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+      "planned_at, held_by, held_until, dispatched_at, tenant, limit_key, start_tag) VALUES (?, ?, "
+      "?, ?, ?, ?, ?, "
+      "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
   static const std::string kOnce =
       absl::StrCat("INSERT ", kInsert, " ON CONFLICT (job_name, period) DO NOTHING");
   static const std::string kOver = absl::StrCat("INSERT OR REPLACE ", kInsert);
@@ -196,14 +231,15 @@ void Insert(Connection& db, absl::Time now, const Intent& intent, bool hold_it, 
              intent.lock_key.empty() ? std::nullopt : std::optional<std::string>(intent.lock_key),
              past.fence, past.wait_until, now, hold_it ? hold->node->name : std::string(),
              hold_it ? std::max(now, intent.not_before) + kHoldFor : absl::InfinitePast(),
-             hold_it ? now : absl::InfinitePast())
+             hold_it ? now : absl::InfinitePast(), intent.tenant, intent.limit_key,
+             skipped ? int64_t{0} : turns.Take(intent.tenant))
           .Run();
   if (!hold_it || inserted == 0) return;
   --hold->room;
   held->push_back({intent.key, intent.not_before, intent.priority});
 }
 
-void Change(Connection& db, absl::Time now, const Intent& intent) {
+void Change(Connection& db, absl::Time now, const Intent& intent, Turns& turns) {
   switch (intent.kind) {
     case Intent::Kind::kInsert:
       return;
@@ -226,10 +262,10 @@ void Change(Connection& db, absl::Time now, const Intent& intent) {
       db.Sql(
             "UPDATE job_watermark SET status = 'PLANNED', attempts = 0, reason = '', "
             "finished_at = NULL, not_before = ?1, look_at = ?1, start_by = ?2, backfill = ?3, "
-            "ver = ver + 1, op = 'dispatch', op_at = ?4 WHERE job_name = ?5 AND period = ?6 AND "
-            "status = 'FAILED' AND NOT held",
+            "ver = ver + 1, op = 'dispatch', op_at = ?4, start_tag = ?7 WHERE job_name = ?5 AND "
+            "period = ?6 AND status = 'FAILED' AND NOT held",
             intent.not_before, intent.start_by, intent.backfill, now, intent.key.job,
-            intent.key.period)
+            intent.key.period, turns.Take(intent.tenant))
           .Run();
       return;
     case Intent::Kind::kJudge:
@@ -264,7 +300,9 @@ void WriteAct(Connection& db, absl::Time now, const PlanWrite& write) {
 
 bool WritePlan(Connection& db, absl::Time now, const PlanWrite& write, HoldAtOnce* hold,
                std::vector<HeldRow>* held) {
-  if (BelowFloor(db, write)) return false;
+  bool tagged = false;
+  if (BelowFloor(db, write, &tagged)) return false;
+  Turns turns = TurnsOf(db, now, write, tagged);
   const int taken =
       db.Sql(
             "UPDATE job SET revision = revision + 1, cursor = CASE WHEN ?1 IS NULL THEN cursor "
@@ -282,10 +320,10 @@ bool WritePlan(Connection& db, absl::Time now, const PlanWrite& write, HoldAtOnc
                         HasLabels(hold->node->labels, job->labels);
   for (const Intent& intent : write.intents) {
     if (intent.kind != Intent::Kind::kInsert) {
-      Change(db, now, intent);
+      Change(db, now, intent, turns);
     } else {
       if (intent.reopens) ReopenSettled(db, now, intent.key, write.act.value_or(Act{}));
-      Insert(db, now, intent, holdable && MayHold(intent, now, *hold), hold, held);
+      Insert(db, now, intent, holdable && MayHold(intent, now, *hold), hold, held, turns);
     }
   }
   for (const SkipSpan& span : write.spans) {

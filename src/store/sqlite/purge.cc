@@ -133,6 +133,12 @@ absl::StatusOr<int64_t> SqliteStore::Purge(int limit) {
     ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "purge"));
     MoveFloors(*db_, transaction.now());
     db_->Sql("DELETE FROM job_lock WHERE until <= ?", transaction.now()).Run();
+    db_->Sql("DELETE FROM job_slot WHERE until <= ?", transaction.now()).Run();
+    // What was planned before there were tenants has the first turn.
+    db_->Sql(
+           "UPDATE job_watermark SET start_tag = 1 WHERE status = 'PLANNED' AND start_tag = 0 AND "
+           "EXISTS (SELECT 1 FROM job_watermark WHERE status = 'PLANNED' AND start_tag > 0)")
+        .Run();
     db_->Sql("DELETE FROM job_node WHERE seen_at < ?", transaction.now() - absl::Hours(24 * 7))
         .Run();
     RETURN_IF_ERROR(transaction.Commit());

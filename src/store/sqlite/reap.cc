@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "store/rules.h"
+#include "store/sqlite/limits.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace matins::sqlite {
@@ -103,6 +104,7 @@ absl::StatusOr<std::vector<Ticket>> SqliteStore::Replace(absl::Span<const Period
     for (const Row& old : olds) {
       burnt.push_back({old.key, old.generation, old.fence, old.nonce});
       EndAttempt(*db_, transaction, old, ReplacedBy(key.period));
+      LeaveSlot(*db_, old, std::max(old.lease_until, now) + job->grace);
       if (old.lock_key.empty()) continue;
       db_->Sql(
              "INSERT OR REPLACE INTO job_lock (lock_key, job_name, period, fence, until) VALUES "
@@ -129,7 +131,8 @@ absl::Status SqliteStore::ReportDead(absl::Span<const Ticket> tickets) {
     }
     PeriodRow row;
     row.key = ticket.key;
-    if (!lock_key.empty()) Wake(*db_, row, lock_key, false);
+    const bool slot = DropSlot(*db_, ticket.key, ticket.fence);
+    if (slot || !lock_key.empty()) Wake(*db_, row, lock_key, false);
   }
   return transaction.Commit();
 }

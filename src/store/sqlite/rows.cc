@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "job/words.h"
 #include "store/rules.h"
+#include "store/sqlite/limits.h"
 
 namespace matins::sqlite {
 
@@ -16,7 +17,9 @@ const char kRowColumns[] =
     "nominal, not_before, start_by, version, backfill, manual, params, reason, by_whom, attempts, "
     "attempts_total, losses, fence, nonce, node, held_by, held_until, claimed_at, lease_until, "
     "run_until, wait_until, checkpoint, finished_at, op_at, lock_key, priority, planned_at, "
-    "dispatched_at, checkpointed_at, cancel_by IS NOT NULL, cancel_why, job_watermark.rowid";
+    "dispatched_at, checkpointed_at, cancel_by IS NOT NULL, cancel_why, tenant, limit_key, "
+    "start_tag, "
+    "job_watermark.rowid";
 
 Row ReadRow(const Statement& q) {
   constexpr absl::Time kPast = absl::InfinitePast();
@@ -63,6 +66,9 @@ Row ReadRow(const Statement& q) {
   row.checkpointed_at = q.Time(i++, kPast);
   row.cancel_asked = q.Bool(i++);
   row.cancel_why = q.Text(i++);
+  row.tenant = q.Text(i++);
+  row.limit_key = q.Text(i++);
+  row.start_tag = q.Int(i++);
   row.rowid = q.Int(i++);
   return row;
 }
@@ -148,8 +154,10 @@ void EndAttempt(Connection& db, Transaction& transaction, const Row& row, const 
         not_before, after.attempts, after.losses, after.burn ? transaction.NextFence() : row.fence,
         after.burn ? 0 : row.nonce, ending.wait_until, ending.skip, row.rowid)
       .Run();
+  if (ending.wait_until > now) LeaveSlot(db, row, ending.wait_until);
   WriteRun(db, now, row, ending);
   Wake(db, row, row.lock_key, after.status == PeriodStatus::kDone);
+  if (db.AnyPutOff()) WakeForSlot(db, row);
 }
 
 std::optional<LossRule> LossRuleOf(const JobInfo* job) {
@@ -182,15 +190,18 @@ void WriteRun(Connection& db, absl::Time now, const Row& row, const Ending& endi
 void Wake(Connection& db, const PeriodRow& row, const std::string& lock_key, bool done) {
   if (!db.AnyPutOff()) return;
   db.Sql(
-        "UPDATE job_watermark SET look_at = not_before WHERE rowid = (SELECT rowid FROM "
-        "job_watermark WHERE job_name = ? AND status = 'PLANNED' AND look_at > not_before "
+        "UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE rowid = (SELECT "
+        "rowid "
+        "FROM job_watermark WHERE job_name = ? AND status = 'PLANNED' AND look_at > not_before "
         "ORDER BY due_at LIMIT 1)",
         row.key.job)
       .Run();
   if (!lock_key.empty() && lock_key != absl::StrCat("job/", row.key.job)) {
     db.Sql(
-          "UPDATE job_watermark SET look_at = not_before WHERE rowid = (SELECT rowid FROM "
-          "job_watermark WHERE lock_key = ? AND lock_key IS NOT NULL AND status = 'PLANNED' AND "
+          "UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE rowid = (SELECT "
+          "rowid "
+          "FROM job_watermark WHERE lock_key = ? AND lock_key IS NOT NULL AND status = 'PLANNED' "
+          "AND "
           "look_at > not_before ORDER BY due_at LIMIT 1)",
           lock_key)
         .Run();

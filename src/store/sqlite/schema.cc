@@ -94,9 +94,10 @@ absl::Status SecondStep(Connection& db) {
 }
 
 absl::Status ThirdStep(Connection& db) { return db.Script(kAuditTable); }
+absl::Status FourthStep(Connection& db) { return db.Script(kLimits); }
 
 using Step = absl::Status (*)(Connection&);
-constexpr Step kSteps[] = {&FirstStep, &SecondStep, &ThirdStep};
+constexpr Step kSteps[] = {&FirstStep, &SecondStep, &ThirdStep, &FourthStep};
 static_assert(std::size(kSteps) == kSchemaVersion);
 // From this version on the journal's triggers are there only while there is a journal.
 constexpr int kJournalByTriggers = 2;

@@ -240,6 +240,55 @@ CREATE TABLE job_audit (
 CREATE INDEX job_audit_by_due ON job_audit (due_at);
 )sql";
 
+// Limits beside a job's own: their rules, whom a row counts against, the slots of runs whose row no
+// longer speaks of them, and the turn in which tenants' rows are served.
+const char kLimits[] = R"sql(
+ALTER TABLE job_watermark ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
+ALTER TABLE job_watermark ADD COLUMN limit_key TEXT NOT NULL DEFAULT '';
+ALTER TABLE job_watermark ADD COLUMN waits_for TEXT;
+ALTER TABLE job_watermark ADD COLUMN start_tag INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE job_limit (
+  kind TEXT NOT NULL, name TEXT NOT NULL, most INTEGER NOT NULL, source TEXT NOT NULL DEFAULT '',
+  by_whom TEXT NOT NULL DEFAULT '', at INTEGER NOT NULL, PRIMARY KEY (kind, name)) WITHOUT ROWID;
+CREATE TABLE job_slot (
+  fence INTEGER PRIMARY KEY, job_name TEXT NOT NULL, period TEXT NOT NULL, tenant TEXT NOT NULL,
+  limit_key TEXT NOT NULL, backfill INTEGER NOT NULL, until INTEGER NOT NULL);
+CREATE INDEX job_watermark_tenant ON job_watermark (tenant)
+  WHERE status = 'RUNNING' AND tenant <> '';
+CREATE INDEX job_watermark_key ON job_watermark (limit_key)
+  WHERE status = 'RUNNING' AND limit_key <> '';
+CREATE INDEX job_watermark_waits_for ON job_watermark (waits_for, due_at)
+  WHERE status = 'PLANNED' AND waits_for IS NOT NULL;
+CREATE INDEX job_watermark_turn ON job_watermark (start_tag, look_at)
+  WHERE status = 'PLANNED' AND start_tag > 0;
+CREATE INDEX job_watermark_queue ON job_watermark (tenant, start_tag)
+  WHERE status = 'PLANNED' AND start_tag > 0;
+DROP TRIGGER job_watermark_deleted;
+CREATE TRIGGER job_watermark_deleted AFTER DELETE ON job_watermark
+WHEN old.period <> '' AND old.op <> 'withdrawn' AND (old.status NOT IN ('DONE', 'SKIPPED') OR
+  coalesce(old.due_at > (SELECT floor FROM job WHERE name = old.job_name), 1))
+BEGIN
+  INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) VALUES (
+    CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER), 'reopened', old.job_name,
+    old.period, old.generation + 1, 'delete', 'the row was deleted',
+    json_object('old_status', old.status, 'old_fence', CAST(old.fence AS TEXT),
+      'lease_until', CASE WHEN old.status = 'RUNNING' THEN old.lease_until ELSE old.wait_until END));
+  UPDATE job SET revision = revision + 1, next_look = 0,
+      gap_from = min(coalesce(gap_from, 9223372036854775807), coalesce(old.due_at,
+        (CAST(strftime('%s', old.biz_date) AS INTEGER) - 86400) * 1000000))
+    WHERE name = old.job_name AND NOT deleted;
+  INSERT INTO job_lock (lock_key, job_name, period, fence, until)
+    SELECT old.lock_key, old.job_name, old.period, old.fence, old.lease_until
+    WHERE old.status = 'RUNNING' AND old.lock_key IS NOT NULL AND old.lease_until IS NOT NULL
+    ON CONFLICT (lock_key) DO UPDATE SET until = max(until, excluded.until),
+      job_name = excluded.job_name, period = excluded.period, fence = excluded.fence;
+  INSERT OR REPLACE INTO job_slot (fence, job_name, period, tenant, limit_key, backfill, until)
+    SELECT old.fence, old.job_name, old.period, old.tenant, old.limit_key, old.backfill,
+      old.lease_until
+    WHERE old.status = 'RUNNING' AND old.fence > 0 AND old.lease_until IS NOT NULL;
+END;
+)sql";
+
 const char kEnableJournal[] = R"sql(
 CREATE TRIGGER IF NOT EXISTS job_watermark_journal_insert AFTER INSERT ON job_watermark
 WHEN new.period <> ''

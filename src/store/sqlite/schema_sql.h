@@ -12,6 +12,8 @@ extern const char kTriggers[];
 extern const char kFewerIndexes[];
 // Step 3.
 extern const char kAuditTable[];
+// Step 4.
+extern const char kLimits[];
 
 // What `journal: full` adds, and takes away again; either may be run again.
 extern const char kEnableJournal[];

@@ -16,6 +16,12 @@
 
 namespace matins::sqlite {
 
+// What the order of due rows goes by.
+struct DueOrder {
+  bool priorities = false;  // some job has one
+  bool turns = false;       // tenants are served in turn
+};
+
 class SqliteStore final : public Store {
  public:
   using OpenConnection = std::function<absl::StatusOr<std::unique_ptr<Connection>>()>;
@@ -58,9 +64,9 @@ class SqliteStore final : public Store {
   std::unique_ptr<Connection> watcher_;  // AwaitChange's: never inside a transaction; null before
   int64_t seen_changes_ = 0;
   int64_t seen_version_ = 0;
-  bool interrupted_ = false;          // under the hub's mutex
+  bool interrupted_ = false;  // under the hub's mutex
   // Whether any job has a priority, as of that event: an act's, which is written with it.
-  bool AnyPriority();
+  DueOrder OrderOfDue();
   int64_t priority_event_ = -1;
   bool any_priority_ = false;
   std::optional<PurgedUpTo> purged_;  // none: there is more

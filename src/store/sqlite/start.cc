@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "store/rules.h"
+#include "store/sqlite/limits.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace matins::sqlite {
@@ -15,6 +16,7 @@ namespace {
 struct Verdict {
   StartResult result = StartResult::kStarted;
   std::string blocker;
+  std::string waits_for = "";  // the limit that has no room
   bool started() const { return result == StartResult::kStarted; }
 };
 
@@ -22,8 +24,8 @@ struct Verdict {
 // lock, by the store's clock.
 class Gate {
  public:
-  Gate(Connection& db, const StartRequest& request, absl::Time now)
-      : db_(db), request_(request), now_(now) {}
+  Gate(Connection& db, const StartRequest& request, const Transaction& transaction)
+      : db_(db), request_(request), now_(transaction.now()), limits_(db, transaction) {}
 
   Verdict Judge(const Row& row, const JobInfo* job) {
     Verdict verdict = JudgeRow(row, job);
@@ -31,6 +33,8 @@ class Gate {
     if (verdict.started()) verdict = JudgeRoom(row, *job);
     return verdict;
   }
+
+  void Granted(const Row& row) { limits_.Granted(row); }
 
  private:
   Verdict JudgeRow(const Row& row, const JobInfo* job) {
@@ -111,26 +115,34 @@ class Gate {
       return {StartResult::kFull, absl::StrCat("backfill.max_parallel ", *job.max_parallel)};
     }
     if (request_.global_limit > 0 && RunningInAll() >= request_.global_limit) {
-      return {StartResult::kFull, absl::StrCat("limits.global ", request_.global_limit)};
+      return {StartResult::kFull, absl::StrCat("limits.global ", request_.global_limit), "global"};
+    }
+    if (auto full = limits_.Refuse(row)) {
+      return {StartResult::kFull, std::move(full->blocker), std::move(full->waits_for)};
     }
     return {};
   }
 
   int64_t Running(const std::string& job, bool backfill) {
     Statement q = db_.Sql(
-        "SELECT count(*) FROM job_watermark WHERE job_name = ? AND status = 'RUNNING' AND "
-        "backfill >= ?",
-        job, backfill);
+        "SELECT (SELECT count(*) FROM job_watermark WHERE job_name = ?1 AND status = 'RUNNING' AND "
+        "backfill >= ?2) + (SELECT count(*) FROM job_slot WHERE job_name = ?1 AND backfill >= ?2 "
+        "AND until > ?3)",
+        job, backfill, now_);
     return q.Next() ? q.Int(0) : 0;
   }
   int64_t RunningInAll() {
-    Statement q = db_.Sql("SELECT count(*) FROM job_watermark WHERE status = 'RUNNING'");
+    Statement q = db_.Sql(
+        "SELECT (SELECT count(*) FROM job_watermark WHERE status = 'RUNNING') + (SELECT count(*) "
+        "FROM job_slot WHERE until > ?)",
+        now_);
     return q.Next() ? q.Int(0) : 0;
   }
 
   Connection& db_;
   const StartRequest& request_;
   absl::Time now_;
+  LimitGate limits_;
 };
 
 Claim Grant(Connection& db, Transaction& transaction, const StartRequest& request, const Row& row,
@@ -170,7 +182,8 @@ Claim Grant(Connection& db, Transaction& transaction, const StartRequest& reques
         "UPDATE job_watermark SET status = 'RUNNING', ver = ver + 1, op = 'claim', op_at = ?1, "
         "attempts = attempts + 1, attempts_total = attempts_total + 1, fence = ?2, nonce = ?3, "
         "node = ?4, held_by = '', held_until = NULL, claimed_at = ?1, lease_until = ?5, "
-        "run_until = ?6, wait_until = NULL, start_by = NULL, reason = '', finished_at = NULL, "
+        "run_until = ?6, wait_until = NULL, waits_for = NULL, start_by = NULL, reason = '', "
+        "finished_at = NULL, "
         "checkpointed_at = NULL WHERE rowid = ?7",
         now, claim.fence, claim.nonce, request.node.name, claim.lease_until, claim.run_until,
         row.rowid)
@@ -197,9 +210,12 @@ void PutOff(Connection& db, const Row& row, const Verdict& verdict, absl::Time n
       break;
   }
   db.Sql(
-        "UPDATE job_watermark SET look_at = ?, held_by = '', held_until = NULL WHERE job_name = ? "
-        "AND period = ?",
-        look_at, row.key.job, row.key.period)
+        "UPDATE job_watermark SET look_at = ?, waits_for = ?, held_by = '', held_until = NULL "
+        "WHERE "
+        "job_name = ? AND period = ?",
+        look_at,
+        verdict.waits_for.empty() ? std::nullopt : std::optional<std::string>(verdict.waits_for),
+        row.key.job, row.key.period)
       .Run();
 }
 
@@ -211,21 +227,33 @@ constexpr char kMayRun[] =
 
 // Due rows in the order of their index, the most urgent of them first: a few more than are wanted,
 // for those that will be refused (they are put off), and more again where jobs have priorities.
+// Where tenants are served in turn the index is that of the turns; rows from before there were
+// tenants come behind it.
 std::vector<Row> DueRows(Connection& db, const NodeId& node, absl::Time now, int wanted,
-                         const std::set<PeriodKey>& without, bool priorities) {
-  static const std::string kSql = absl::StrCat(
-      "SELECT ", kRowColumns, " FROM job_watermark WHERE rowid IN (SELECT w.rowid FROM ",
-      "job_watermark w CROSS JOIN job j ON j.name = w.job_name WHERE w.status = 'PLANNED' AND ",
-      "w.look_at <= ?1 AND ", kMayRun, " ORDER BY w.look_at LIMIT ?4)");
-  const int limit = wanted + static_cast<int>(without.size()) + (priorities ? 224 : 24);
+                         const std::set<PeriodKey>& without, DueOrder order) {
+  const auto by = [](absl::string_view index, absl::string_view order) {
+    return absl::StrCat("SELECT ", kRowColumns, " FROM job_watermark WHERE rowid IN (SELECT ",
+                        "w.rowid FROM job_watermark w CROSS JOIN job j ON j.name = w.job_name ",
+                        "WHERE w.status = 'PLANNED' AND ", index, "w.look_at <= ?1 AND ", kMayRun,
+                        " ORDER BY ", order, " LIMIT ?4)");
+  };
+  static const std::string kByTime = by("", "w.look_at");
+  static const std::string kByTurn = by("w.start_tag > 0 AND ", "w.start_tag, w.look_at");
+  const size_t limit = wanted + without.size() + (order.priorities ? 224 : 24);
   std::vector<Row> due;
-  Statement rows = db.Sql(kSql, now, now, JsonArray(node.labels), limit);
-  while (rows.Next()) {
-    Row row = ReadRow(rows);
-    if (!without.contains(row.key)) due.push_back(std::move(row));
-  }
+  std::set<PeriodKey> seen = without;
+  const auto read = [&](const std::string& sql) {
+    Statement rows = db.Sql(sql, now, now, JsonArray(node.labels), static_cast<int64_t>(limit));
+    while (rows.Next()) {
+      Row row = ReadRow(rows);
+      if (seen.insert(row.key).second) due.push_back(std::move(row));
+    }
+  };
+  if (order.turns) read(kByTurn);
+  if (!order.turns || due.size() + without.size() < limit) read(kByTime);
   std::sort(due.begin(), due.end(), [](const Row& a, const Row& b) {
     if (a.priority != b.priority) return a.priority > b.priority;
+    if (a.start_tag != b.start_tag) return a.start_tag < b.start_tag;
     return a.due != b.due ? a.due < b.due : a.key < b.key;
   });
   return due;
@@ -234,17 +262,23 @@ std::vector<Row> DueRows(Connection& db, const NodeId& node, absl::Time now, int
 }  // namespace
 
 // All jobs are asked only after an act.
-bool SqliteStore::AnyPriority() {
+DueOrder SqliteStore::OrderOfDue() {
   int64_t event = 0;
+  bool turns = false;
   {
-    Statement last = db_->Sql("SELECT max(id) FROM job_event");
-    if (last.Next()) event = last.Int(0);
+    Statement last = db_->Sql(
+        "SELECT max(id), EXISTS (SELECT 1 FROM job_watermark WHERE status = 'PLANNED' AND "
+        "start_tag > 0) FROM job_event");
+    if (last.Next()) {
+      event = last.Int(0);
+      turns = last.Bool(1);
+    }
   }
   if (event != priority_event_) {
     any_priority_ = db_->Sql("SELECT 1 FROM job WHERE priority <> 0 LIMIT 1").Next();
     priority_event_ = db_->ok() ? event : -1;
   }
-  return any_priority_;
+  return {any_priority_, turns};
 }
 
 absl::StatusOr<StartAnswers> SqliteStore::Start(const StartRequest& request) {
@@ -253,7 +287,7 @@ absl::StatusOr<StartAnswers> SqliteStore::Start(const StartRequest& request) {
   StartAnswers answers;
   answers.now = now;
   Jobs jobs(*db_);
-  Gate gate(*db_, request, now);
+  Gate gate(*db_, request, transaction);
   int started = 0;
   const auto start = [&](const PeriodKey& key, const Row* row) {
     StartAnswer answer;
@@ -266,6 +300,7 @@ absl::StatusOr<StartAnswers> SqliteStore::Start(const StartRequest& request) {
       verdict = gate.Judge(*row, job);
       if (verdict.started()) {
         answer.claim = Grant(*db_, transaction, request, *row, *job);
+        gate.Granted(*row);
         ++started;
       } else {
         PutOff(*db_, *row, verdict, now, request.put_off);
@@ -282,8 +317,7 @@ absl::StatusOr<StartAnswers> SqliteStore::Start(const StartRequest& request) {
   if (request.also_due > 0 && !transaction.frozen_to_nodes()) {
     const std::set<PeriodKey> named(request.keys.begin(), request.keys.end());
     const int wanted = started + request.also_due;
-    for (const Row& row :
-         DueRows(*db_, request.node, now, request.also_due, named, AnyPriority())) {
+    for (const Row& row : DueRows(*db_, request.node, now, request.also_due, named, OrderOfDue())) {
       if (started >= wanted || !db_->ok()) break;
       start(row.key, &row);
     }
