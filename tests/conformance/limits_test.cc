@@ -1,6 +1,7 @@
 // Limits of tenants, keys, back-fill and the store (I24).
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -485,6 +486,56 @@ TEST_F(Limits, AreExactUnderContention) {
   EXPECT_LE(race.keys["k1"].most(), 2);
   EXPECT_LE(race.keys["k2"].most(), 2);
   EXPECT_GE(race.tenants["t"].most(), 1);
+}
+
+// Nothing ends between the STARTs: what each grants, the others have to have counted.
+TEST_F(Limits, AreExactAmongStartsOfOneInstant) {
+  Set({{LimitKind::kTenant, "t", 2}});
+  // A job each: none is in another's way but by the limit.
+  std::vector<Job> jobs;
+  std::vector<std::unique_ptr<Store>> stores;
+  for (int i = 0; i < kClaimers; ++i) {
+    jobs.push_back(WideJob(absl::StrCat("job", i), "t"));
+    ASSERT_OK_AND_ASSIGN(std::unique_ptr<Store> opened, world().database().Open());
+    stores.push_back(std::move(opened));
+  }
+  ASSERT_OK(ApplyJobs(acts(), jobs));
+  for (int round = 0; round < 20; ++round) {
+    const auto key = [&](int i, int n) {
+      return PeriodKey{jobs[i].name, absl::StrCat("r", round, "p", n)};
+    };
+    for (int i = 0; i < kClaimers; ++i) {
+      std::vector<Intent> intents;
+      for (int n = 0; n < 5; ++n) {
+        intents.push_back(DayIntent(jobs[i], 0));
+        intents.back().key = key(i, n);
+      }
+      ASSERT_OK(PlanIntents(store(), jobs[i].name, std::move(intents)).status());
+    }
+    std::barrier together(kClaimers);
+    std::vector<absl::StatusOr<StartAnswers>> answers(kClaimers);
+    std::vector<std::thread> claimers;
+    for (int i = 0; i < kClaimers; ++i) {
+      claimers.emplace_back([&, i] {
+        StartRequest request;
+        request.node.name = absl::StrCat("n", i);
+        request.nonce = 1000 * (round + 1) + i;
+        for (int n = 0; n < 5; ++n) request.keys.push_back(key(i, n));
+        together.arrive_and_wait();
+        answers[i] = stores[i]->Start(request);
+      });
+    }
+    for (std::thread& claimer : claimers) claimer.join();
+    std::vector<FinishRequest> ends;
+    for (int i = 0; i < kClaimers; ++i) {
+      ASSERT_OK(answers[i].status());
+      for (const StartAnswer& answer : answers[i]->rows) {
+        if (answer.claim) ends.push_back({TicketOf(*answer.claim), {}, absl::StrCat("n", i)});
+      }
+    }
+    ASSERT_EQ(ends.size(), 2u) << "in round " << round;
+    ASSERT_OK(store().Finish(ends).status());
+  }
 }
 
 }  // namespace
