@@ -27,6 +27,7 @@ class Run:
         self.end = None                     # the operation that made the last end state
         self.starts, self.first = [], []    # first: the first start after each trigger
         self.fresh = True                   # the next start is the first after a trigger
+        self.asked = None                   # when that trigger gave a FAILED period new attempts
         self.held_from = None               # since when it waits for a person
         self.filling = []                   # whether each attempt was a back-fill's
         self.busy = []                      # [from, to] of each attempt
@@ -91,6 +92,8 @@ class Run:
         if self.state in ('DONE', 'SKIPPED') or self.held and not person_skips:
             self.bad('I2', f'{op} after the final state {self.state}', ver=e['ver'])
         self.last = db
+        if self.state == 'FAILED' and self.asked is None and op in ('again', 'dispatch'):
+            self.asked = db
         self.backfill |= bool(e.get('backfill'))
         self.manual |= bool(e.get('manual'))
         if op in OWNER_OPS:
@@ -173,7 +176,9 @@ class Run:
         self.starts.append(e['db'])
         if self.fresh:
             self.fresh = False
-            self.first.append(e['db'])
+            # What a trigger tries again is judged by that trigger, and by no later one.
+            self.first.append(e['db'] if self.asked is None else self.asked)
+            self.asked = None
 
     def work_hb(self, e):
         if e['lease_until'] < (self.lease or 0):

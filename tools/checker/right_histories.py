@@ -191,6 +191,24 @@ def overtaken():
     return H.end()
 
 
+@right('max_periods 1: what a trigger tries again is judged by that trigger, not by what fell due while it waited')
+def waited():
+    H = Story(max_periods=1, ordered=False, blind=False)
+    H.run(0, 60)
+    H.jr(120, 'plan', 115)
+    H.claim(120, 121)
+    H.fail(120, 123, final=True)
+    H.jr(120, 'again', 179)
+    H.jr(180, 'plan', 175)
+    H.claim(120, 187)
+    H.finish(120, 187)
+    H.claim(180, 196)
+    H.finish(180, 196)
+    H.miss(120, db=211)
+    H.run(*range(240, 601, 60))
+    return H.end()
+
+
 @right('a change: what the old schedule planned ahead is SKIPPED(changed)')
 def changed(skipped=540, ran=(480,)):
     H = days(Story(blind=False, versions=[{'from': 0, 'every': 60}, {'from': 475, 'every': 120}]), 420)

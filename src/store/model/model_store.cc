@@ -300,20 +300,26 @@ class ModelStore final : public Store {
     absl::MutexLock lock(&s_.mutex);
     ++s_.changes;
     for (const Ticket& ticket : tickets) {
+      std::string lock_key;
       for (auto it = s_.locks.begin(); it != s_.locks.end();) {
         if (it->second.key == ticket.key && it->second.fence == ticket.fence) {
-          s_.Wake(ticket.key.job, absl::CivilDay(), it->first, false);
+          lock_key = it->first;
           it = s_.locks.erase(it);
         } else {
           ++it;
         }
       }
       const auto slot = s_.slots.find(ticket.fence);
-      if (slot == s_.slots.end() || slot->second.key != ticket.key) continue;
-      const Slot freed = slot->second;
-      s_.slots.erase(slot);
-      s_.WakeForSlot(freed.tenant, freed.limit_key, freed.backfill);
-      s_.Wake(ticket.key.job, absl::CivilDay(), "", false);
+      const bool had_slot = slot != s_.slots.end() && slot->second.key == ticket.key;
+      if (had_slot) {
+        const Slot freed = slot->second;
+        s_.slots.erase(slot);
+        s_.WakeForSlot(freed.tenant, freed.limit_key, freed.backfill);
+      }
+      // One row of the job for the one run that is gone, whatever it left behind.
+      if (had_slot || !lock_key.empty()) {
+        s_.Wake(ticket.key.job, absl::CivilDay(), lock_key, false);
+      }
     }
     return absl::OkStatus();
   }
