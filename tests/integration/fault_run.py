@@ -105,13 +105,12 @@ class Work:
 class Member:
     """A place for a node: its life ends and begins again; its history goes on in one file."""
 
-    def __init__(self, case, number, store=None, env=None, file=True):
-        """`file`: it brings the job file with it; otherwise it serves what the store has."""
+    def __init__(self, case, number, store=None, env=None):
         self.env = {**case.env(), **(env or {})}
         if store:
             self.env['MATINS_STORE'] = store
         self.folder = case.folder
-        self.jobs = [os.path.join(case.folder, 'jobs.yaml')] if file else []
+        self.jobs = [os.path.join(case.folder, 'jobs.yaml')]
         self.history = os.path.join(case.folder, f'history-{number}.jsonl')
         self.log = os.path.join(case.folder, f'node-{number}.log')
         self.process = None

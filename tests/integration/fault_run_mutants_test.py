@@ -5,7 +5,6 @@ A program built with the lab honours MATINS_MUTANT and MATINS_FAULTS (src/base/f
 """
 import os
 import signal
-import subprocess
 import unittest
 from datetime import datetime, timedelta, timezone
 
@@ -74,9 +73,9 @@ class Mutants(StoreCase):
                     f'lock: {{ ttl: 2s }}, timeout: 60s, grace: 200ms, retry: {{ attempts: 5, backoff: {backoff} }}, '
                     f'run: {{ command: [sh, {body}, {self.folder}] }} }}\n')
 
-    def node(self, faults='', store=None, file=True):
+    def node(self, faults='', store=None):
         env = {name: text for name, text in (('MATINS_MUTANT', self.active), ('MATINS_FAULTS', faults)) if text}
-        node = fault_run.Member(self, len(self.nodes), store, env, file)
+        node = fault_run.Member(self, len(self.nodes), store, env)
         self.nodes.append(node)
         node.start()
         return node
@@ -180,42 +179,6 @@ class Mutants(StoreCase):
             self.node()
             self.all_done()
         self.play('revive_lease', {'I5'}, scene)
-
-    def test_clock_before_lock(self):
-        """A node's START waits while another's overtakes it: the fence that it then gets is newer than its clock says."""
-        def scene():
-            self.jobs(schedule='"@every 1s"', more='overlap: allow, limits: { job: 50 }, backfill: { order: none }')
-            self.let_all()
-            with open(os.path.join(self.folder, 'jobs.yaml'), 'a') as f:
-                f.write('limits: { global: 50 }\n')
-            limited = self.node()
-            self.heard(limited, 'commit')
-            blocker = subprocess.Popen(['psql', '-Xq', '-v', 'ON_ERROR_STOP=1', self.store.split('?')[0]], text=True,
-                                       stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-            # Of the two nodes only the first has a global limit, whose row it locks before all others.
-            blocker.stdin.write(f"""
-                set search_path = {self.store.split('=')[1]};
-                begin;
-                select from matins_meta where key = 'start' for update;
-                do $$ begin
-                  for n in 1 .. 4000 loop
-                    perform pg_stat_clear_snapshot();
-                    exit when (select min(xact_start) from pg_stat_activity where wait_event_type = 'Lock' and
-                        query like '%' || current_schema || '%''start''%') <
-                      (select max(op_at) from job_journal where op = 'claim');
-                    perform pg_sleep(0.005);
-                  end loop;
-                end $$;
-                rollback;
-                """)
-            blocker.stdin.close()
-            claims = len(self.sql("select 1 from job_journal where op = 'claim'"))
-            free = self.node(file=False)
-            self.heard(free, 'commit')
-            self.assertEqual(blocker.wait(60), 0)
-            self.heard(limited, 'commit', self.answers(limited, 'commit'))
-            self.assertGreater(len(self.sql("select 1 from job_journal where op = 'claim'")), claims)
-        self.play('clock_before_lock', {'I6'}, scene)
 
     def test_blind_reap(self):
         """A node finds a dead lease and is paused; when it goes on, the period runs anew."""
