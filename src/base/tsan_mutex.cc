@@ -59,6 +59,15 @@ bool Mutex::AwaitCommon(const Condition& cond, synchronization_internal::KernelT
   return met;
 }
 
+bool CondVar::WaitCommon(Mutex* mutex, synchronization_internal::KernelTimeout t) {
+  MATINS_NEXT(bool (*)(CondVar*, Mutex*, synchronization_internal::KernelTimeout),
+              &CondVar::WaitCommon);
+  __tsan_release(mutex);
+  const bool timed_out = next(this, mutex, t);
+  __tsan_acquire(mutex);
+  return timed_out;
+}
+
 // Conditions are looked at by whoever gives the lock back, after it was told to the sanitizer.
 bool Condition::Eval() const {
   MATINS_NEXT(bool (*)(const Condition*), &Condition::Eval);
