@@ -4,13 +4,13 @@
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/percent.h"
 #include "base/status.h"
 
 namespace matins {
@@ -23,26 +23,6 @@ constexpr int kSentinelPort = 26379;
 
 absl::Status Bad(absl::string_view why, absl::string_view mend) {
   return BadInput("Redis URL", why, mend);
-}
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = absl::ascii_tolower(c);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-std::string Decoded(absl::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 &&
-        HexDigit(text[i + 2]) >= 0) {
-      out += static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2]));
-      i += 2;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
 }
 
 absl::StatusOr<std::string> FileText(absl::string_view parameter, const std::string& path) {
@@ -60,8 +40,8 @@ absl::Status ReadUser(absl::string_view text, RedisUrl& url) {
     return Bad("a user stands before @ without a password",
                "write redis://:PASSWORD@host, or redis://USER:PASSWORD@host");
   }
-  url.user = Decoded(text.substr(0, colon));
-  url.password = Decoded(text.substr(colon + 1));
+  url.user = PercentDecoded(text.substr(0, colon));
+  url.password = PercentDecoded(text.substr(colon + 1));
   if (url.password.empty()) {
     return Bad("the password before @ is empty",
                "take the user out, or name the file: ?password_file=/run/secrets/redis");
@@ -81,7 +61,7 @@ absl::StatusOr<RedisPlace> ReadPlace(absl::string_view text, int default_port) {
   } else {
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(text, absl::MaxSplits(':', 1));
-    place.host = Decoded(parts.first);
+    place.host = PercentDecoded(parts.first);
     port = parts.second;
   }
   if (place.host.empty()) return Bad("it names no host", kForm);
@@ -190,7 +170,7 @@ absl::StatusOr<RedisUrl> ParseRedisUrl(absl::string_view text) {
     if (path.empty() || path[0].empty()) {
       return Bad("it does not say by which name the sentinels know the server", kSentinelForm);
     }
-    url.master = Decoded(path[0]);
+    url.master = PercentDecoded(path[0]);
     path.erase(path.begin());
   } else if (url.places.size() > 1) {
     return Bad("it names several servers", absl::StrCat("name one; for sentinels ", kSentinelForm));
@@ -204,7 +184,7 @@ absl::StatusOr<RedisUrl> ParseRedisUrl(absl::string_view text) {
   for (const absl::string_view pair : absl::StrSplit(halves.second, '&', absl::SkipEmpty())) {
     const std::pair<absl::string_view, absl::string_view> parameter =
         absl::StrSplit(pair, absl::MaxSplits('=', 1));
-    RETURN_IF_ERROR(ReadParameter(parameter.first, Decoded(parameter.second), url));
+    RETURN_IF_ERROR(ReadParameter(parameter.first, PercentDecoded(parameter.second), url));
   }
   RETURN_IF_ERROR(CheckTogether(url));
   url.description = Description(url);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/percent.h"
 #include "base/status.h"
 
 namespace matins::mariadb {
@@ -15,26 +16,6 @@ constexpr absl::string_view kForm = "mariadb://user@host:3306/matins";
 
 absl::Status Bad(absl::string_view why, absl::string_view mend) {
   return BadInput("store URL", why, mend);
-}
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = absl::ascii_tolower(c);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-std::string Decoded(absl::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 &&
-        HexDigit(text[i + 2]) >= 0) {
-      out += static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2]));
-      i += 2;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
 }
 
 bool IsDatabaseName(absl::string_view name) {
@@ -50,8 +31,8 @@ absl::Status ReadAuthority(absl::string_view authority, Url& url) {
   if (at != absl::string_view::npos) {
     const std::pair<absl::string_view, absl::string_view> user =
         absl::StrSplit(authority.substr(0, at), absl::MaxSplits(':', 1));
-    url.user = Decoded(user.first);
-    url.password = Decoded(user.second);
+    url.user = PercentDecoded(user.first);
+    url.password = PercentDecoded(user.second);
     authority.remove_prefix(at + 1);
   }
   absl::string_view port;
@@ -65,7 +46,7 @@ absl::Status ReadAuthority(absl::string_view authority, Url& url) {
   } else {
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(authority, absl::MaxSplits(':', 1));
-    if (!parts.first.empty()) url.host = Decoded(parts.first);
+    if (!parts.first.empty()) url.host = PercentDecoded(parts.first);
     port = parts.second;
   }
   if (port.empty()) return absl::OkStatus();
@@ -110,7 +91,7 @@ absl::StatusOr<Url> ParseUrl(absl::string_view text) {
   const std::pair<absl::string_view, absl::string_view> place =
       absl::StrSplit(halves.first, absl::MaxSplits('/', 1));
   RETURN_IF_ERROR(ReadAuthority(place.first, url));
-  if (!place.second.empty()) url.database = Decoded(place.second);
+  if (!place.second.empty()) url.database = PercentDecoded(place.second);
   if (!IsDatabaseName(url.database)) {
     return Bad(absl::StrCat("\"", url.database, "\" is no database name"),
                "use up to 64 letters, digits, _, $ and -");
@@ -118,7 +99,7 @@ absl::StatusOr<Url> ParseUrl(absl::string_view text) {
   for (const absl::string_view pair : absl::StrSplit(halves.second, '&', absl::SkipEmpty())) {
     const std::pair<absl::string_view, absl::string_view> parameter =
         absl::StrSplit(pair, absl::MaxSplits('=', 1));
-    RETURN_IF_ERROR(ReadParameter(parameter.first, Decoded(parameter.second), url));
+    RETURN_IF_ERROR(ReadParameter(parameter.first, PercentDecoded(parameter.second), url));
   }
   if (!url.tls_ca.empty()) url.tls = Tls::kVerify;
   url.description = url.socket.empty()
