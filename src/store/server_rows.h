@@ -16,6 +16,7 @@
 #include "job/words.h"
 #include "store/act_rules.h"
 #include "store/act_store.h"
+#include "store/limit_rules.h"
 
 namespace matins {
 
@@ -190,6 +191,76 @@ AuditFacts ReadFacts(const std::vector<Rows>& r) {
                              static_cast<int>(r[5].Int(i, 3))});
   }
   return facts;
+}
+
+// lock_key, job_name, period, fence, node, since, until, leftover.
+template <typename Rows>
+std::vector<LockRow> ReadLockRows(const Rows& r) {
+  std::vector<LockRow> locks;
+  for (int i = 0; i < r.size(); ++i) {
+    locks.push_back({.key = r.Text(i, 0),
+                     .run = {r.Text(i, 1), r.Text(i, 2)},
+                     .fence = r.Int(i, 3),
+                     .node = r.Text(i, 4),
+                     .since = r.Time(i, 5),
+                     .until = r.Time(i, 6),
+                     .leftover = r.Bool(i, 7)});
+  }
+  return locks;
+}
+
+template <typename Rows>
+LimitKind ReadLimitKind(const Rows& r, int i) {
+  return FromWord<LimitKind>(r.Text(i, 0)).value_or(LimitKind::kGlobal);
+}
+
+// kind, name, most, source, by_whom, at.
+template <typename Rows>
+std::vector<LimitRow> ReadLimitRows(const Rows& r) {
+  std::vector<LimitRow> rows;
+  for (int i = 0; i < r.size(); ++i) {
+    LimitRow row;
+    row.rule = {ReadLimitKind(r, i), r.Text(i, 1), static_cast<int>(r.Int(i, 2))};
+    row.source = r.Text(i, 3);
+    row.by = r.Text(i, 4);
+    row.at = r.Time(i, 5);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// kind, name, taken, left, waiting.
+template <typename Rows>
+std::vector<LimitUse> ReadLimitUses(const Rows& r) {
+  std::vector<LimitUse> uses;
+  for (int i = 0; i < r.size(); ++i) {
+    uses.push_back({ReadLimitKind(r, i), r.Text(i, 1), r.Int(i, 2), r.Int(i, 3), r.Int(i, 4)});
+  }
+  return uses;
+}
+
+// kind, name, taken.
+template <typename Rows>
+LimitCounts ReadLimitCounts(const Rows& r) {
+  LimitCounts counts;
+  for (int i = 0; i < r.size(); ++i) {
+    const int64_t taken = r.Int(i, 2);
+    switch (ReadLimitKind(r, i)) {
+      case LimitKind::kGlobal:
+        counts.alive = taken;
+        break;
+      case LimitKind::kTenant:
+        counts.tenants[r.Text(i, 1)] = taken;
+        break;
+      case LimitKind::kKey:
+        counts.keys[r.Text(i, 1)] = taken;
+        break;
+      case LimitKind::kBackfillShare:
+        counts.backfills = taken;
+        break;
+    }
+  }
+  return counts;
 }
 
 // id, beat, due_at, by_whom, started_at, finished_at, expected, done, findings, alarms, canary,

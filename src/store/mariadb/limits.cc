@@ -9,25 +9,12 @@
 #include "job/words.h"
 #include "store/mariadb/acts.h"
 #include "store/mariadb/ticket.h"
+#include "store/server_rows.h"
 
 namespace matins::mariadb {
 namespace {
 
 constexpr char kRules[] = "SELECT kind, name, most, source, by_whom, at FROM job_limit";
-
-std::vector<LimitRow> RowsOf(const Rows& r) {
-  std::vector<LimitRow> rows;
-  for (int i = 0; i < r.size(); ++i) {
-    LimitRow row;
-    row.rule = {FromWord<LimitKind>(r.Text(i, 0)).value_or(LimitKind::kGlobal), r.Text(i, 1),
-                static_cast<int>(r.Int(i, 2))};
-    row.source = r.Text(i, 3);
-    row.by = r.Text(i, 4);
-    row.at = r.Time(i, 5);
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
 
 Value RulesTable(const std::vector<LimitRule>& rules) {
   JsonRows json;
@@ -51,7 +38,7 @@ absl::StatusOr<KnownLimits> ReadKnownLimits(Session& session) {
   KnownLimits known;
   if (rows[0].size() > 0) known.number = rows[0].Int(0, 0);
   std::vector<LimitRule> rules;
-  for (const LimitRow& row : RowsOf(rows[1])) rules.push_back(row.rule);
+  for (const LimitRow& row : ReadLimitRows(rows[1])) rules.push_back(row.rule);
   known.book = LimitBook(std::move(rules));
   return known;
 }
@@ -93,28 +80,6 @@ Statement CountSlots(const LimitBook& book, const std::vector<LimitClaim>& claim
   return Sql(sql, {RulesTable(wanted)});
 }
 
-LimitCounts TakeCounts(const Rows& rows) {
-  LimitCounts counts;
-  for (int i = 0; i < rows.size(); ++i) {
-    const int64_t taken = rows.Int(i, 2);
-    switch (FromWord<LimitKind>(rows.Text(i, 0)).value_or(LimitKind::kGlobal)) {
-      case LimitKind::kGlobal:
-        counts.alive = taken;
-        break;
-      case LimitKind::kTenant:
-        counts.tenants[rows.Text(i, 1)] = taken;
-        break;
-      case LimitKind::kKey:
-        counts.keys[rows.Text(i, 1)] = taken;
-        break;
-      case LimitKind::kBackfillShare:
-        counts.backfills = taken;
-        break;
-    }
-  }
-  return counts;
-}
-
 // ---- acts ----
 
 absl::StatusOr<bool> MariadbActs::SetLimits(const SetLimitsRequest& request) {
@@ -129,7 +94,7 @@ absl::StatusOr<bool> MariadbActs::SetLimits(const SetLimitsRequest& request) {
     const int64_t number = rows[0].size() > 0 ? rows[0].Int(0, 0) : 0;
     std::optional<std::string> said;
     if (rows[2].size() > 0) said = rows[2].Text(0, 0);
-    const absl::StatusOr<LimitChange> change = ChangeLimits(RowsOf(rows[1]), said, request);
+    const absl::StatusOr<LimitChange> change = ChangeLimits(ReadLimitRows(rows[1]), said, request);
     if (!change.ok()) {
       connection.Rollback();
       return change.status();
@@ -191,12 +156,7 @@ absl::StatusOr<LimitsView> MariadbActs::ReadLimits() {
       WHERE status = 'PLANNED' AND waits_for IS NOT NULL AND
         SUBSTRING_INDEX(waits_for, '/', 1) IN ('global', 'tenant', 'key', 'backfill_share'))
     SELECT kind, name, SUM(taken), SUM(lasting), SUM(waiting) FROM u GROUP BY kind, name)")}));
-  std::vector<LimitUse> uses;
-  for (int i = 0; i < rows[1].size(); ++i) {
-    uses.push_back({FromWord<LimitKind>(rows[1].Text(i, 0)).value_or(LimitKind::kGlobal),
-                    rows[1].Text(i, 1), rows[1].Int(i, 2), rows[1].Int(i, 3), rows[1].Int(i, 4)});
-  }
-  return ViewOf(RowsOf(rows[0]), std::move(uses));
+  return ViewOf(ReadLimitRows(rows[0]), ReadLimitUses(rows[1]));
 }
 
 }  // namespace matins::mariadb

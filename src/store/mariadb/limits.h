@@ -23,9 +23,9 @@ absl::StatusOr<KnownLimits> ReadKnownLimits(Session& session);
 
 // Locks the rows of these rules.
 Statement LockLimits(const std::vector<const LimitRule*>& rules);
-// Counts what is taken of the limits that `claims` speak of; for TakeCounts.
+// Counts what is taken of the limits that `claims` speak of; for ReadLimitCounts
+// (store/server_rows.h).
 Statement CountSlots(const LimitBook& book, const std::vector<LimitClaim>& claims);
-LimitCounts TakeCounts(const Rows& rows);
 
 }  // namespace matins::mariadb
 

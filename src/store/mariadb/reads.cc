@@ -185,18 +185,7 @@ absl::StatusOr<std::vector<LockRow>> MariadbActs::ReadLocks() {
           "WHERE status = 'RUNNING' AND lease_until > @NOW UNION ALL SELECT lock_key, "
           "job_name, period, fence, '', NULL, until, 1 FROM job_lock WHERE until > @NOW "
           "ORDER BY k, leftover")}));
-  const Rows& r = rows[0];
-  std::vector<LockRow> locks;
-  for (int i = 0; i < r.size(); ++i) {
-    locks.push_back({.key = r.Text(i, 0),
-                     .run = {r.Text(i, 1), r.Text(i, 2)},
-                     .fence = r.Int(i, 3),
-                     .node = r.Text(i, 4),
-                     .since = r.Time(i, 5),
-                     .until = r.Time(i, 6),
-                     .leftover = r.Bool(i, 7)});
-  }
-  return locks;
+  return ReadLockRows(rows[0]);
 }
 
 absl::StatusOr<OutputRow> MariadbActs::ReadOutput(int64_t fence) {

@@ -11,6 +11,7 @@
 #include "store/mariadb/store.h"
 #include "store/mariadb/ticket.h"
 #include "store/rules.h"
+#include "store/server_rows.h"
 #include "store/start_rules.h"
 
 namespace matins::mariadb {
@@ -373,7 +374,7 @@ absl::Status MariadbStore::Count(StartFacts& facts) {
   facts.now = clock.now;
   facts.frozen = clock.frozen;
   facts.limits = limits_.book;
-  facts.taken = TakeCounts(rows[1]);
+  facts.taken = ReadLimitCounts(rows[1]);
   return absl::OkStatus();
 }
 

@@ -10,26 +10,13 @@
 #include "store/json_rows.h"
 #include "store/postgresql/acts.h"
 #include "store/rules.h"
+#include "store/server_rows.h"
 
 namespace matins::postgresql {
 namespace {
 
 // Fits both with and without the last three columns.
 constexpr char kRules[] = "select kind, name, most, source, by_whom, at from @.job_limit";
-
-std::vector<LimitRow> RowsOf(const Rows& r) {
-  std::vector<LimitRow> rows;
-  for (int i = 0; i < r.size(); ++i) {
-    LimitRow row;
-    row.rule = {FromWord<LimitKind>(r.Text(i, 0)).value_or(LimitKind::kGlobal), r.Text(i, 1),
-                static_cast<int>(r.Int(i, 2))};
-    row.source = r.Text(i, 3);
-    row.by = r.Text(i, 4);
-    row.at = r.Time(i, 5);
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
 
 std::string NamesOf(const std::set<std::string>& names) {
   return JsonStrings({names.begin(), names.end()});
@@ -65,7 +52,7 @@ absl::StatusOr<KnownLimits> ReadKnownLimits(Session& session) {
   KnownLimits known;
   known.number = rows[0].Int(0, 0);
   std::vector<LimitRule> rules;
-  for (const LimitRow& row : RowsOf(rows[1])) rules.push_back(row.rule);
+  for (const LimitRow& row : ReadLimitRows(rows[1])) rules.push_back(row.rule);
   known.book = LimitBook(std::move(rules));
   return known;
 }
@@ -101,28 +88,6 @@ Statement CountSlots(const Session& session, const LimitBook& book,
       {NamesOf(tenants), NamesOf(keys)});
 }
 
-LimitCounts TakeCounts(const Rows& rows) {
-  LimitCounts counts;
-  for (int i = 0; i < rows.size(); ++i) {
-    const int64_t taken = rows.Int(i, 2);
-    switch (FromWord<LimitKind>(rows.Text(i, 0)).value_or(LimitKind::kGlobal)) {
-      case LimitKind::kGlobal:
-        counts.alive = taken;
-        break;
-      case LimitKind::kTenant:
-        counts.tenants[rows.Text(i, 1)] = taken;
-        break;
-      case LimitKind::kKey:
-        counts.keys[rows.Text(i, 1)] = taken;
-        break;
-      case LimitKind::kBackfillShare:
-        counts.backfills = taken;
-        break;
-    }
-  }
-  return counts;
-}
-
 // ---- acts ----
 
 absl::StatusOr<bool> PostgresActs::SetLimits(const SetLimitsRequest& request) {
@@ -145,7 +110,7 @@ absl::StatusOr<bool> PostgresActs::SetLimits(const SetLimitsRequest& request) {
         (void)absl::SimpleAtoi(rows[2].Text(i, 1), &number);
       }
     }
-    absl::StatusOr<LimitChange> change = ChangeLimits(RowsOf(rows[1]), said, request);
+    absl::StatusOr<LimitChange> change = ChangeLimits(ReadLimitRows(rows[1]), said, request);
     if (change.ok()) {
       if (absl::Status fault = Reach("act.before_commit"); !fault.ok()) change = fault;
     }
@@ -214,12 +179,7 @@ absl::StatusOr<LimitsView> PostgresActs::ReadLimits() {
         0, 1 from @.job_watermark where status = 'PLANNED' and waits_for is not null and
         split_part(waits_for, '/', 1) in ('global', 'tenant', 'key', 'backfill_share'))
     select kind, name, sum(taken), sum("left"), sum(waiting) from u group by 1, 2)")}));
-  std::vector<LimitUse> uses;
-  for (int i = 0; i < rows[1].size(); ++i) {
-    uses.push_back({FromWord<LimitKind>(rows[1].Text(i, 0)).value_or(LimitKind::kGlobal),
-                    rows[1].Text(i, 1), rows[1].Int(i, 2), rows[1].Int(i, 3), rows[1].Int(i, 4)});
-  }
-  return ViewOf(RowsOf(rows[0]), std::move(uses));
+  return ViewOf(ReadLimitRows(rows[0]), ReadLimitUses(rows[1]));
 }
 
 }  // namespace matins::postgresql

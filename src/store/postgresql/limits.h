@@ -25,10 +25,10 @@ absl::StatusOr<KnownLimits> ReadKnownLimits(Session& session);
 
 // Locks the rows of these rules.
 Statement LockLimits(const Session& session, const std::vector<const LimitRule*>& rules);
-// Counts what is taken of the limits that `claims` speak of; for TakeCounts.
+// Counts what is taken of the limits that `claims` speak of; for ReadLimitCounts
+// (store/server_rows.h).
 Statement CountSlots(const Session& session, const LimitBook& book,
                      const std::vector<LimitClaim>& claims);
-LimitCounts TakeCounts(const Rows& rows);
 
 }  // namespace matins::postgresql
 

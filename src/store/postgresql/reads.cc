@@ -166,18 +166,7 @@ absl::StatusOr<std::vector<LockRow>> PostgresActs::ReadLocks() {
              from @.job_watermark where status = 'RUNNING' and lease_until > (select @NOW)
              union all select lock_key, job_name, period, fence, '', null, until, true
              from @.job_lock where until > (select @NOW) order by 1, 8)")}));
-  const Rows& r = rows[0];
-  std::vector<LockRow> locks;
-  for (int i = 0; i < r.size(); ++i) {
-    locks.push_back({.key = r.Text(i, 0),
-                     .run = {r.Text(i, 1), r.Text(i, 2)},
-                     .fence = r.Int(i, 3),
-                     .node = r.Text(i, 4),
-                     .since = r.Time(i, 5),
-                     .until = r.Time(i, 6),
-                     .leftover = r.Bool(i, 7)});
-  }
-  return locks;
+  return ReadLockRows(rows[0]);
 }
 
 absl::StatusOr<OutputRow> PostgresActs::ReadOutput(int64_t fence) {

@@ -134,10 +134,6 @@ constexpr char kJournalFunction[] = R"(create function @.matins_journal()
     return null;
   end $fn$)";
 
-}  // namespace
-
-namespace {
-
 const std::vector<std::string>& CreateSchema() {
   static const auto& statements = *new std::vector<std::string>{
       R"(create table if not exists @.job_watermark(

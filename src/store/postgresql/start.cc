@@ -364,7 +364,7 @@ class Looked {
   void AddFacts(const std::vector<Rows>& facts);
   void AddLimits(const LimitBook& book, const Rows& counts) {
     facts_.limits = book;
-    facts_.taken = TakeCounts(counts);
+    facts_.taken = ReadLimitCounts(counts);
   }
 
   std::vector<PeriodKey> Keys() const;
