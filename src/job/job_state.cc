@@ -1,8 +1,12 @@
 #include "job/job_state.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace matins {
+
+namespace {
 
 std::optional<int> OldestJudging(const std::vector<PeriodRow>& rows) {
   std::optional<int> oldest;
@@ -12,6 +16,21 @@ std::optional<int> OldestJudging(const std::vector<PeriodRow>& rows) {
     oldest = std::min(oldest.value_or(row.version), row.version);
   }
   return oldest;
+}
+
+}  // namespace
+
+std::vector<JobVersion> VersionsSince(std::vector<JobVersion> all, absl::Time since,
+                                      const std::vector<PeriodRow>& rows) {
+  const std::optional<int> oldest = OldestJudging(rows);
+  std::vector<JobVersion> versions;
+  for (JobVersion& version : all) {
+    // A version is in force until the next one's beginning: the older ones before that are past.
+    const bool judges = oldest && version.number > *oldest;
+    if (version.from <= since && !judges) versions.clear();
+    versions.push_back(std::move(version));
+  }
+  return versions;
 }
 
 }  // namespace matins

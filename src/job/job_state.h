@@ -46,8 +46,8 @@ struct Suspension {
 struct JobState {
   std::string job;
   int64_t revision = 0;  // rises with every accepted plan and act, and with a row deleted by hand
-  // Ascending and without a hole: those in force at or after min(cursor, gap_from), and from the
-  // oldest on that a row of `rows` is judged by (OldestJudging). The last is the current one.
+  // Ascending and without a hole: those in force at or after min(cursor, gap_from, now), and from
+  // the oldest on that a row of `rows` is judged by (VersionsSince). The last is the current one.
   std::vector<JobVersion> versions;
   absl::Time
       first_sight;  // of the job's identity; before it nothing is owed without backfill.start
@@ -67,12 +67,13 @@ struct JobState {
   // Every row that is not final, and every row due at or after gap_from where that is set; of a job
   // that was never planned every row (another program may have written them). Ascending by due.
   std::vector<PeriodRow> rows;
-  std::vector<SkipSpan> spans;  // those that reach beyond min(cursor, gap_from)
+  std::vector<SkipSpan> spans;  // those that reach beyond min(cursor, gap_from, now)
 };
 
-// The oldest version that a row is to be judged by: of those that are PLANNED or FAILED and not
-// held. Nothing where there is none.
-std::optional<int> OldestJudging(const std::vector<PeriodRow>& rows);
+// Of all versions, ascending, those in force at or after `since`, and from the oldest on that a row
+// is to be judged by: one that is PLANNED or FAILED and not held. The servers ask the same in SQL.
+std::vector<JobVersion> VersionsSince(std::vector<JobVersion> all, absl::Time since,
+                                      const std::vector<PeriodRow>& rows);
 
 // One job's plan, to be written only if `expected_revision` still stands.
 struct PlanWrite {

@@ -102,13 +102,7 @@ JobState World::State() const {
   for (const SkipSpan& span : spans) {
     if (span.to >= from) answer.spans.push_back(span);
   }
-  const std::optional<int> oldest = OldestJudging(answer.rows);
-  answer.versions.clear();
-  for (const JobVersion& version : state.versions) {
-    const bool judges = oldest && version.number > *oldest;
-    if (version.from <= from && !judges) answer.versions.clear();
-    answer.versions.push_back(version);
-  }
+  answer.versions = VersionsSince(state.versions, from, answer.rows);
   return answer;
 }
 

@@ -400,12 +400,7 @@ class ModelStore final : public Store {
     std::sort(state.rows.begin(), state.rows.end(), [](const PeriodRow& a, const PeriodRow& b) {
       return std::tie(a.due, a.key.period) < std::tie(b.due, b.key.period);
     });
-    const std::optional<int> oldest = OldestJudging(state.rows);
-    for (const JobVersion& version : job.versions) {
-      const bool judges = oldest && version.number > *oldest;
-      if (version.from <= after && !judges) state.versions.clear();
-      state.versions.push_back(version);
-    }
+    state.versions = VersionsSince(job.versions, after, state.rows);
     for (const SkipSpan& span : job.spans) {
       if (span.to > after) state.spans.push_back(span);
     }

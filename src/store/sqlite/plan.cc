@@ -18,18 +18,15 @@ namespace {
 
 // After the rows: what waits is judged by the version that was in force when it was due.
 void ReadVersions(Connection& db, absl::Time after, JobState* state) {
-  const std::optional<int> oldest = OldestJudging(state->rows);
   Statement rows =
       db.Sql("SELECT version, from_at, definition FROM job_version WHERE job = ? ORDER BY version",
              state->job);
+  std::vector<JobVersion> all;
   while (rows.Next()) {
-    JobVersion version{static_cast<int>(rows.Int(0)), rows.Time(1, absl::InfinitePast()),
-                       rows.Text(2)};
-    // A version is in force until the next one's beginning: the older ones before that are past.
-    const bool judges = oldest && version.number > *oldest;
-    if (version.from <= after && !judges) state->versions.clear();
-    state->versions.push_back(std::move(version));
+    all.push_back(
+        {static_cast<int>(rows.Int(0)), rows.Time(1, absl::InfinitePast()), rows.Text(2)});
   }
+  state->versions = VersionsSince(std::move(all), after, state->rows);
 }
 
 void ReadRows(Connection& db, JobState* state) {
