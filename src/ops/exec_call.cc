@@ -114,12 +114,8 @@ absl::Status ExecCall::OpenTurn() {
   turn_.reset();
   door_.reset();
   ASSIGN_OR_RETURN(database_, DatabaseFromUrl(request_.store_url, options));
-  absl::StatusOr<std::unique_ptr<Store>> store = database_->Open();
-  if (!store.ok() && !absl::IsUnavailable(store.status())) {
-    RETURN_IF_ERROR(database_->Migrate());
-    store = database_->Open();
-  }
-  RETURN_IF_ERROR(store.status());
+  ASSIGN_OR_RETURN(std::unique_ptr<Store> store,
+                   OpenMigrated(*database_, [this] { return database_->Open(); }));
   JobTurnParts parts;
   parts.options.id.name = NewNodeName();
   parts.options.id.labels = request_.labels;
@@ -131,7 +127,7 @@ absl::Status ExecCall::OpenTurn() {
   parts.clock = &SystemClock();
   parts.runner = &runner_;
   parts.events = &events_;
-  parts.store = *std::move(store);
+  parts.store = std::move(store);
   parts.random = std::make_unique<SystemRandom>();
   parts.wake_up = [this] { host_.WakeUp(); };
   ASSIGN_OR_RETURN(turn_, JobTurn::Open(std::move(parts)));

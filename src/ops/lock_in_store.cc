@@ -85,8 +85,9 @@ class StoreLease final : public LockLease {
 
 absl::Status StoreLease::Open() {
   if (session_) return absl::OkStatus();
-  RETURN_IF_ERROR(database_->Migrate());
-  ASSIGN_OR_RETURN(Session session, Session::Open(*database_, absl::StrCat("lock:", WhoAmI())));
+  ASSIGN_OR_RETURN(Session session, OpenMigrated(*database_, [this] {
+                     return Session::Open(*database_, absl::StrCat("lock:", WhoAmI()));
+                   }));
   ASSIGN_OR_RETURN(const std::vector<JobRow> known, session.acts().ReadJobs(kLockJob));
   if (known.empty()) {
     JobFile file;

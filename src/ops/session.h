@@ -41,6 +41,16 @@ class Session {
   std::string who_;
 };
 
+// What `open` opens of the database, which is migrated only where that fails: a call that stands
+// before a command should not ask for the schema each time. Errors: as `open`'s and Migrate's.
+template <typename Open>
+auto OpenMigrated(Database& database, Open open) -> decltype(open()) {
+  auto opened = open();
+  if (opened.ok() || absl::IsUnavailable(opened.status())) return opened;
+  if (absl::Status migrated = database.Migrate(); !migrated.ok()) return migrated;
+  return open();
+}
+
 // "alice@host", from the effective user and the host's name: who acts when nobody says so.
 std::string WhoAmI();
 
