@@ -2,14 +2,13 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 import unittest
 from datetime import datetime, timedelta, timezone
 
-from support import MATINS, PATIENCE, StoreCase, eventually, for_each_store, main
+from support import MATINS, PATIENCE, Calls, Redis, StoreCase, eventually, for_each_store, main
 
 STORES = ('sqlite', 'postgresql', 'mariadb')
 NIGHTLY = '{{ name: {name}, schedule: "{schedule}", period: {period}, misfire: each, run: {{ exec: true }}, {more} }}'
@@ -29,7 +28,7 @@ def in_seconds(seconds):
     return f'{at.second} {at.minute} {at.hour} * * *'
 
 
-class ExecCase(StoreCase):
+class ExecCase(Calls, StoreCase):
     def config(self, name='recon', schedule='0 0 * * *', period='day', **more):
         """A job file; without another word it owes today's period and that of two days before."""
         more.setdefault('backfill', f'{{ start: {today() - timedelta(days=2)} }}')
@@ -53,23 +52,7 @@ class ExecCase(StoreCase):
 
     def start(self, *args, run, env=None):
         """A call that goes on; what it runs tells that it is there by a line in the file `here`."""
-        process = subprocess.Popen([MATINS, 'exec', *args, '--', *run], env={**self.env(), **(env or {})}, text=True,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder)
-
-        def end():
-            if process.poll() is None:
-                process.kill()
-                process.send_signal(signal.SIGCONT)
-            process.communicate()
-        self.addCleanup(end)
-        return process
-
-    def ended(self, process, code, says=()):
-        out, err = process.communicate(timeout=PATIENCE)
-        self.assertEqual(process.returncode, code, out + err)
-        for word in says:
-            self.assertIn(word, err)
-        return out
+        return self.begin([MATINS, 'exec', *args, '--', *run], {**self.env(), **(env or {})})
 
     def lines(self, name):
         try:
@@ -358,44 +341,29 @@ class Door(ExecCase):
     """Redis before the store's lock: asked first, believed never."""
     kind = 'sqlite'
 
-    def redis(self):
-        with socket.socket() as free:
-            free.bind(('127.0.0.1', 0))
-            port = free.getsockname()[1]
-        server = subprocess.Popen(['redis-server', '--port', str(port), '--bind', '127.0.0.1', '--save', '', '--dir', self.folder],
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.terminate)
-        self.port = port
-        eventually('Redis', lambda: self.ask('ping') == 'PONG')
-        return f'redis://127.0.0.1:{port}'
-
-    def ask(self, *words):
-        return subprocess.run(['redis-cli', '-p', str(self.port), *words], capture_output=True, text=True).stdout.strip()
-
     def test_one_runs_and_the_other_is_told_at_the_door(self):
-        redis = self.redis()
+        redis = Redis(self)
         config = self.config(backfill=f'{{ start: {today()} }}', lock='{ provider: redis }')
-        first = self.start('recon', *config, '--lock', redis, run=('sh', '-c', 'echo $$ >> here; while test ! -e go; do sleep 0.05; done'))
+        first = self.start('recon', *config, '--lock', redis.url, run=('sh', '-c', 'echo $$ >> here; while test ! -e go; do sleep 0.05; done'))
         self.here()
-        eventually('the lock in Redis', lambda: 'lock:' in self.ask('keys', '*'))
-        self.expect(0, 'recon', *config, '--lock', redis, says=('is run by',))
+        eventually('the lock in Redis', lambda: 'lock:' in redis.ask('keys', '*'))
+        self.expect(0, 'recon', *config, '--lock', redis.url, says=('is run by',))
         open(os.path.join(self.folder, 'go'), 'w').close()
         self.ended(first, 0)
-        eventually('the lock to go', lambda: 'lock:' not in self.ask('keys', '*'))
+        eventually('the lock to go', lambda: 'lock:' not in redis.ask('keys', '*'))
 
     def test_a_door_that_lies_costs_a_lease_and_one_that_is_away_nothing(self):
-        redis = self.redis()
+        redis = Redis(self)
         config = self.config(backfill=f'{{ start: {today()} }}', lock='{ provider: redis, ttl: 2s }')
-        call = self.start('recon', *config, '--lock', redis, run=('sh', '-c', 'echo $$ >> here; while test ! -e go; do sleep 0.05; done'))
+        call = self.start('recon', *config, '--lock', redis.url, run=('sh', '-c', 'echo $$ >> here; while test ! -e go; do sleep 0.05; done'))
         self.here()
-        (key,) = eventually('the lock in Redis', lambda: [key for key in self.ask('keys', '*').split() if 'lock:' in key])
+        (key,) = eventually('the lock in Redis', lambda: [key for key in redis.ask('keys', '*').split() if 'lock:' in key])
         open(os.path.join(self.folder, 'go'), 'w').close()
         self.ended(call, 0)
-        eventually('the lock to go', lambda: 'lock:' not in self.ask('keys', '*'))
+        eventually('the lock to go', lambda: 'lock:' not in redis.ask('keys', '*'))
         self.sql('delete from job_watermark')
-        self.ask('set', key, 'somebody/else', 'px', '60000')
-        self.expect(0, 'recon', *config, '--lock', redis, run=('sh', '-c', 'echo ran >> ran'))
+        redis.ask('set', key, 'somebody/else', 'px', '60000')
+        self.expect(0, 'recon', *config, '--lock', redis.url, run=('sh', '-c', 'echo ran >> ran'))
         self.assertEqual(self.lines('ran'), ['ran'])
         self.sql('delete from job_watermark')
         self.expect(0, 'recon', *config, '--lock', 'redis://127.0.0.1:1', run=('sh', '-c', 'echo ran >> ran'))

@@ -3,55 +3,19 @@ to, and in each store; and a node that asks Redis before its store."""
 import json
 import os
 import re
-import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 import unittest
 
-from support import MATINS, PATIENCE, StoreCase, eventually, for_each_store, main
+from support import MATINS, PATIENCE, Calls, Redis, StoreCase, eventually, for_each_store, main
 
 STORES = ('sqlite', 'postgresql', 'mariadb')
 OWN = 100  # the codes of `matins lock` itself begin here
 
 
-class Redis:
-    """A private server on a free port of 127.0.0.1, nothing kept on disk."""
-
-    def __init__(self, case):
-        self.folder = tempfile.mkdtemp(prefix='mtr')
-        case.addCleanup(shutil.rmtree, self.folder, True)
-        with socket.socket() as s:
-            s.bind(('127.0.0.1', 0))
-            self.port = s.getsockname()[1]
-        self.process = None
-        self.start()
-        case.addCleanup(self.kill)
-
-    @property
-    def url(self):
-        return f'redis://127.0.0.1:{self.port}'
-
-    def start(self):
-        with open(os.path.join(self.folder, 'log'), 'ab') as log:
-            self.process = subprocess.Popen(['redis-server', '--port', str(self.port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no',
-                                             '--dir', self.folder], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        eventually('Redis', lambda: self.ask('PING') == 'PONG')
-
-    def ask(self, *words):
-        done = subprocess.run(['redis-cli', '-p', str(self.port), *words], capture_output=True, text=True, timeout=PATIENCE)
-        return done.stdout.strip()
-
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.send_signal(signal.SIGCONT)
-            self.process.wait(PATIENCE)
-
-
-class LockCase(unittest.TestCase):
+class LockCase(Calls, unittest.TestCase):
     """What both kinds of server have in common; subclasses say where the lock is."""
     where = ()
 
@@ -71,27 +35,12 @@ class LockCase(unittest.TestCase):
 
     def start(self, *args, run):
         """A call that goes on; returns once its command has made the file `here`."""
-        process = subprocess.Popen([MATINS, 'lock', *args, *self.where, '--', 'sh', '-c', f'touch here; {run}'], env=self.environment(),
-                                   text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder)
-
-        def end():
-            if process.poll() is None:
-                process.kill()
-                process.send_signal(signal.SIGCONT)
-            process.communicate()
-        self.addCleanup(end)
+        process = self.begin([MATINS, 'lock', *args, *self.where, '--', 'sh', '-c', f'touch here; {run}'], self.environment())
         eventually('the command', lambda: os.path.exists(self.path('here')) or process.poll() is not None)
         if process.poll() is not None:
             self.fail(f'it ended: {process.communicate()}')
         os.remove(self.path('here'))
         return process
-
-    def ended(self, process, code, says=()):
-        out, err = process.communicate(timeout=PATIENCE)
-        self.assertEqual(process.returncode, code, out + err)
-        for word in says:
-            self.assertIn(word, err)
-        return out
 
     def path(self, name):
         return os.path.join(self.folder, name)

@@ -6,7 +6,9 @@ import concurrent.futures
 import json
 import os
 import secrets
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -75,6 +77,63 @@ class Node:
             self.signal(signal.SIGCONT)
             self.process.wait(PATIENCE)
         self.log.close()
+
+
+class Redis:
+    """A private server on a free port of 127.0.0.1, nothing kept on disk."""
+
+    def __init__(self, case):
+        self.folder = tempfile.mkdtemp(prefix='mtr')
+        case.addCleanup(shutil.rmtree, self.folder, True)
+        with socket.socket() as s:
+            s.bind(('127.0.0.1', 0))
+            self.port = s.getsockname()[1]
+        self.process = None
+        self.start()
+        case.addCleanup(self.kill)
+
+    @property
+    def url(self):
+        return f'redis://127.0.0.1:{self.port}'
+
+    def start(self):
+        with open(os.path.join(self.folder, 'log'), 'ab') as log:
+            self.process = subprocess.Popen(['redis-server', '--port', str(self.port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no',
+                                             '--dir', self.folder], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        eventually('Redis', lambda: self.ask('PING') == 'PONG')
+
+    def ask(self, *words):
+        done = subprocess.run(['redis-cli', '-p', str(self.port), *words], capture_output=True, text=True, timeout=PATIENCE)
+        return done.stdout.strip()
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.send_signal(signal.SIGCONT)
+            self.process.wait(PATIENCE)
+
+
+class Calls:
+    """For a case with a folder: calls that stand before a command, `matins exec` and `matins lock`, and go on meanwhile."""
+
+    def begin(self, words, env):
+        process = subprocess.Popen(words, env=env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   cwd=self.folder)
+
+        def end():
+            if process.poll() is None:
+                process.kill()
+                process.send_signal(signal.SIGCONT)
+            process.communicate()
+        self.addCleanup(end)
+        return process
+
+    def ended(self, process, code, says=()):
+        out, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, code, out + err)
+        for word in says:
+            self.assertIn(word, err)
+        return out
 
 
 class StoreCase(unittest.TestCase):

@@ -172,16 +172,13 @@ def deleted_while_running():
     return H.end()
 
 
-@right('max_periods 1: a lost run is taken over though a newer one is owed')
-def overtaken():
+def second_try(first_ends):
+    """max_periods 1: `first_ends` tells how the first try of period 120 ends and what 180 does meanwhile; then 120 is tried again."""
     H = Story(max_periods=1, ordered=False, blind=False)
     H.run(0, 60)
     H.jr(120, 'plan', 115)
     H.claim(120, 121)
-    H.lose(120, 132)
-    H.jr(180, 'plan', 175)
-    H.claim(180, 181)
-    H.fail(180, 184)
+    first_ends(H)
     H.claim(120, 187)
     H.finish(120, 187)
     H.claim(180, 196)
@@ -189,24 +186,25 @@ def overtaken():
     H.miss(120, db=211)
     H.run(*range(240, 601, 60))
     return H.end()
+
+
+@right('max_periods 1: a lost run is taken over though a newer one is owed')
+def overtaken():
+    def lost(H):
+        H.lose(120, 132)
+        H.jr(180, 'plan', 175)
+        H.claim(180, 181)
+        H.fail(180, 184)
+    return second_try(lost)
 
 
 @right('max_periods 1: what a trigger tries again is judged by that trigger, not by what fell due while it waited')
 def waited():
-    H = Story(max_periods=1, ordered=False, blind=False)
-    H.run(0, 60)
-    H.jr(120, 'plan', 115)
-    H.claim(120, 121)
-    H.fail(120, 123, final=True)
-    H.jr(120, 'again', 179)
-    H.jr(180, 'plan', 175)
-    H.claim(120, 187)
-    H.finish(120, 187)
-    H.claim(180, 196)
-    H.finish(180, 196)
-    H.miss(120, db=211)
-    H.run(*range(240, 601, 60))
-    return H.end()
+    def failed(H):
+        H.fail(120, 123, final=True)
+        H.jr(120, 'again', 179)
+        H.jr(180, 'plan', 175)
+    return second_try(failed)
 
 
 @right('a change: what the old schedule planned ahead is SKIPPED(changed)')
