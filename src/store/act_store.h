@@ -17,6 +17,7 @@
 #include "job/job_state.h"
 #include "job/limits.h"
 #include "job/values.h"
+#include "store/drill.h"
 
 namespace matins {
 
@@ -261,6 +262,20 @@ class ActStore {
   virtual absl::Status EndAudit(const AuditRow& row) = 0;
   // Newest first by `due`; `beat` empty: of all.
   virtual absl::StatusOr<std::vector<AuditRow>> ReadAudits(absl::string_view beat, int limit) = 0;
+
+  // Deletes the periods and keeps what they were, in one transaction; answers the drill's id.
+  // NotFound: no such job. FailedPrecondition: another drill of the job is not over. Aborted: a
+  // period is not what the request says.
+  virtual absl::StatusOr<int64_t> BeginDrill(const BeginDrillRequest& request) = 0;
+  // The owner's sign of life. FailedPrecondition where the lease has ended or the drill is over.
+  virtual absl::Status ExtendDrill(int64_t id, absl::Duration lease) = 0;
+  // FailedPrecondition: as MayEndDrill.
+  virtual absl::StatusOr<EndDrillAnswer> EndDrill(const EndDrillRequest& request) = 0;
+  // Newest first.
+  virtual absl::StatusOr<std::vector<DrillRow>> ReadDrills(absl::string_view job /* empty: all */,
+                                                           int limit) = 0;
+  // Of all generations, by fence and name.
+  virtual absl::StatusOr<std::vector<FigureRow>> ReadFigures(const PeriodKey& key) = 0;
 };
 
 }  // namespace matins

@@ -276,6 +276,31 @@ std::vector<AuditRow> ReadAuditRows(const Rows& r) {
   return audits;
 }
 
+// id, job, by_whom, why, started_at, until, finished_at, result, detail, period, generation, fence:
+// one row a period of a drill, those of a drill together.
+template <typename Rows>
+std::vector<DrillRow> ReadDrillRows(const Rows& r) {
+  std::vector<DrillRow> drills;
+  for (int i = 0; i < r.size(); ++i) {
+    if (drills.empty() || drills.back().id != r.Int(i, 0)) {
+      drills.push_back({r.Int(i, 0),
+                        r.Text(i, 1),
+                        r.Text(i, 2),
+                        r.Text(i, 3),
+                        r.Time(i, 4),
+                        r.Time(i, 5),
+                        r.Time(i, 6),
+                        r.Text(i, 7),
+                        r.Text(i, 8),
+                        {}});
+    }
+    if (!r.IsNull(i, 9)) {
+      drills.back().periods.push_back({r.Text(i, 9), static_cast<int>(r.Int(i, 10)), r.Int(i, 11)});
+    }
+  }
+  return drills;
+}
+
 }  // namespace matins
 
 #endif  // MATINS_STORE_SERVER_ROWS_H_

@@ -222,6 +222,7 @@ absl::Status MariadbActs::Rename(absl::string_view from, absl::string_view to, c
                                         {"job_run", "job_name"},
                                         {"job_checkpoint", "job_name"},
                                         {"job_figure", "job_name"},
+                                        {"job_drill", "job"},
                                         {"job_journal", "job_name"},
                                         {"job_lock", "job_name"},
                                         {"job_slot", "job_name"},

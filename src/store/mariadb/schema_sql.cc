@@ -188,6 +188,14 @@ const char* const kTables[] = {
       alarms BIGINT NOT NULL DEFAULT 0, canary BOOLEAN NOT NULL DEFAULT FALSE, detail @TEXT,
       UNIQUE KEY job_audit_beat (beat, due_at), KEY job_audit_due (due_at))
       ROW_FORMAT=DYNAMIC @TABLE)",
+    // Drills, and the rows that they deleted, as they were. One of a job is open at a time.
+    R"(CREATE TABLE IF NOT EXISTS job_drill (id BIGINT AUTO_INCREMENT PRIMARY KEY,
+      job @NAME NOT NULL, by_whom @TEXT NOT NULL, why @TEXT, started_at DATETIME(6) NOT NULL,
+      until DATETIME(6) NOT NULL, finished_at DATETIME(6), result @WORD NOT NULL DEFAULT '',
+      detail @TEXT, open_job @NAME AS (CASE WHEN finished_at IS NULL THEN job END) STORED,
+      UNIQUE KEY job_drill_open (open_job)) @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_drill_row (drill BIGINT, period @NAME, generation INT NOT NULL,
+      fence BIGINT NOT NULL, doc @TEXT NOT NULL, PRIMARY KEY (drill, period)) @TABLE)",
     // The source of fences: its numbers only rise, also over a rollback and a restart.
     R"(CREATE TABLE IF NOT EXISTS matins_fence_numbers (id BIGINT AUTO_INCREMENT PRIMARY KEY) @TABLE)",
 };

@@ -7,6 +7,7 @@
 #include "job/words.h"
 #include "store/act_rules.h"
 #include "store/limit_rules.h"
+#include "store/model/model_drill.h"
 #include "store/model/state.h"
 #include "store/rules.h"
 
@@ -125,6 +126,12 @@ class ModelActs final : public ActStore {
     }
     for (EventRow& event : s_.events) {
       if (event.job == from) event.job = to;
+    }
+    for (Drill& drill : s_.drills) {
+      if (drill.row.job == from) drill.row.job = to;
+    }
+    for (FigureRow& figure : s_.figures) {
+      if (figure.key.job == from) figure.key.job = to;
     }
     s_.AddEvent({.kind = "renamed", .job = to, .who = act.who, .why = act.why});
     return absl::OkStatus();
@@ -560,6 +567,36 @@ class ModelActs final : public ActStore {
     });
     if (audits.size() > static_cast<size_t>(limit)) audits.resize(limit);
     return audits;
+  }
+
+  absl::StatusOr<int64_t> BeginDrill(const BeginDrillRequest& request) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    return model::BeginDrill(s_, request);
+  }
+  absl::Status ExtendDrill(int64_t id, absl::Duration lease) override {
+    absl::MutexLock lock(&s_.mutex);
+    return model::ExtendDrill(s_, id, lease);
+  }
+  absl::StatusOr<EndDrillAnswer> EndDrill(const EndDrillRequest& request) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    return model::EndDrill(s_, request);
+  }
+  absl::StatusOr<std::vector<DrillRow>> ReadDrills(absl::string_view job, int limit) override {
+    absl::MutexLock lock(&s_.mutex);
+    return model::ReadDrills(s_, job, limit);
+  }
+  absl::StatusOr<std::vector<FigureRow>> ReadFigures(const PeriodKey& key) override {
+    absl::MutexLock lock(&s_.mutex);
+    std::vector<FigureRow> figures;
+    for (const FigureRow& figure : s_.figures) {
+      if (figure.key == key) figures.push_back(figure);
+    }
+    std::sort(figures.begin(), figures.end(), [](const FigureRow& a, const FigureRow& b) {
+      return std::tie(a.fence, a.name) < std::tie(b.fence, b.name);
+    });
+    return figures;
   }
 
  private:

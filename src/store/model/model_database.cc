@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "store/model/model_drill.h"
 #include "store/model/state.h"
 #include "store/rules.h"
 
@@ -43,38 +44,7 @@ std::string ModelDatabase::Describe() const { return "model"; }
 absl::Status ModelDatabase::DeleteRow(const PeriodKey& key) {
   absl::MutexLock lock(&state_->mutex);
   ++state_->changes;
-  const ModelRow* found = state_->FindRow(key);
-  if (found == nullptr) return absl::OkStatus();
-  const ModelRow row = *found;
-  state_->rows.erase(key);
-  const auto it = state_->jobs.find(key.job);
-  const bool settled = row.status == PeriodStatus::kDone || row.status == PeriodStatus::kSkipped;
-  if (settled && it != state_->jobs.end() && row.due <= it->second.row.floor) {
-    return absl::OkStatus();
-  }
-  const bool running = row.status == PeriodStatus::kRunning;
-  state_->reopened[key] = {row.generation + 1, row.fence,
-                           running ? row.lease_until : row.wait_until};
-  if (it != state_->jobs.end() && !it->second.deleted) {
-    JobRow& job = it->second.row;
-    ++job.revision;
-    job.next_look = absl::UnixEpoch();
-    const absl::Time day_before =
-        absl::FromCivil(row.biz_date, absl::UTCTimeZone()) - absl::Hours(24);
-    job.gap_from = std::min(job.gap_from.value_or(absl::InfiniteFuture()),
-                            row.due != kPast ? row.due : day_before);
-  }
-  if (running && !row.lock_key.empty()) {
-    Lock& left_over = state_->locks[row.lock_key];
-    left_over = {key, row.fence, std::max(left_over.until, row.lease_until)};
-  }
-  if (running) state_->LeaveSlot(row, row.lease_until);
-  state_->AddEvent({.kind = "reopened",
-                    .job = key.job,
-                    .period = key.period,
-                    .generation = row.generation + 1,
-                    .who = "delete",
-                    .why = "the row was deleted"});
+  model::DeleteRow(*state_, key);
   return absl::OkStatus();
 }
 

@@ -650,6 +650,9 @@ class ModelStore final : public Store {
       s_.outputs[request.ticket.fence] = {request.outcome.output_head, request.outcome.output_tail,
                                           request.outcome.output_bytes, false};
     }
+    for (const auto& [name, value] : request.outcome.figures) {
+      s_.figures.push_back({row->key, row->generation, request.ticket.fence, name, value});
+    }
     const bool done = ending.run_word == "DONE";
     News(row->key.job, ending.run_word, request.outcome.reason, done ? s_.Now() : kPast,
          s_.Now() - claimed);

@@ -57,6 +57,11 @@ struct Slot {
   absl::Time until;
 };
 
+struct Drill {
+  DrillRow row;
+  std::vector<ModelRow> was;
+};
+
 struct ModelNode {
   NodeRow row;
   absl::Duration boot;
@@ -90,6 +95,8 @@ struct State {
   std::map<int64_t, OutputRow> outputs;
   std::vector<EventRow> events;
   std::vector<AuditRow> audits;
+  std::vector<Drill> drills;
+  std::vector<FigureRow> figures;          // as they were given
   std::map<PeriodKey, Reopened> reopened;  // the newest of each period
   std::map<std::string, Lock> locks;
   std::map<int64_t, Slot> slots;  // by fence

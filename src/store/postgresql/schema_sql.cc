@@ -330,11 +330,25 @@ const std::vector<std::string>& Limits() {
   return statements;
 }
 
+// Drills, and the rows that they deleted, as they were.
+const std::vector<std::string>& Drills() {
+  static const auto& statements = *new std::vector<std::string>{
+      R"(create table @.job_drill(id bigserial primary key, job text collate "C" not null,
+        by_whom text not null, why text, started_at timestamptz not null,
+        until timestamptz not null, finished_at timestamptz, result text not null default '',
+        detail text))",
+      "create unique index job_drill_open on @.job_drill (job) where finished_at is null",
+      R"(create table @.job_drill_row(drill bigint, period text collate "C", generation int not null,
+        fence bigint not null, doc jsonb not null, primary key (drill, period)))",
+  };
+  return statements;
+}
+
 }  // namespace
 
 const std::vector<const std::vector<std::string>*>& SchemaSteps() {
   static const auto& steps = *new std::vector<const std::vector<std::string>*>{
-      &CreateSchema(), &FewerIndexes(), &AuditTable(), &Limits()};
+      &CreateSchema(), &FewerIndexes(), &AuditTable(), &Limits(), &Drills()};
   return steps;
 }
 

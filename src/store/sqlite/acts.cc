@@ -203,6 +203,7 @@ absl::Status SqliteActs::Rename(absl::string_view from, absl::string_view to, co
                           "UPDATE job_event SET job = ?2 WHERE job = ?1",
                           "UPDATE job_checkpoint SET job_name = ?2 WHERE job_name = ?1",
                           "UPDATE job_figure SET job_name = ?2 WHERE job_name = ?1",
+                          "UPDATE job_drill SET job = ?2 WHERE job = ?1",
                           "UPDATE job_journal SET job_name = ?2 WHERE job_name = ?1",
                           "UPDATE job_lock SET job_name = ?2 WHERE job_name = ?1",
                           "UPDATE job_slot SET job_name = ?2 WHERE job_name = ?1"}) {

@@ -289,6 +289,18 @@ BEGIN
 END;
 )sql";
 
+// Drills, and the rows that they deleted, as they were.
+const char kDrills[] = R"sql(
+CREATE TABLE job_drill (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, job TEXT NOT NULL, by_whom TEXT NOT NULL,
+  why TEXT NOT NULL DEFAULT '', started_at INTEGER NOT NULL, until INTEGER NOT NULL,
+  finished_at INTEGER, result TEXT NOT NULL DEFAULT '', detail TEXT NOT NULL DEFAULT '');
+CREATE UNIQUE INDEX job_drill_open ON job_drill (job) WHERE finished_at IS NULL;
+CREATE TABLE job_drill_row (
+  drill INTEGER NOT NULL, period TEXT NOT NULL, generation INTEGER NOT NULL,
+  fence INTEGER NOT NULL, doc TEXT NOT NULL, PRIMARY KEY (drill, period)) WITHOUT ROWID;
+)sql";
+
 const char kEnableJournal[] = R"sql(
 CREATE TRIGGER IF NOT EXISTS job_watermark_journal_insert AFTER INSERT ON job_watermark
 WHEN new.period <> ''

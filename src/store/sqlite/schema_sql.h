@@ -14,6 +14,8 @@ extern const char kFewerIndexes[];
 extern const char kAuditTable[];
 // Step 4.
 extern const char kLimits[];
+// Step 5.
+extern const char kDrills[];
 
 // What `journal: full` adds, and takes away again; either may be run again.
 extern const char kEnableJournal[];

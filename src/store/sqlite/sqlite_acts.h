@@ -50,6 +50,12 @@ class SqliteActs final : public ActStore {
                                      absl::string_view by) override;
   absl::Status EndAudit(const AuditRow& row) override;
   absl::StatusOr<std::vector<AuditRow>> ReadAudits(absl::string_view beat, int limit) override;
+  // drill.cc
+  absl::StatusOr<int64_t> BeginDrill(const BeginDrillRequest& request) override;
+  absl::Status ExtendDrill(int64_t id, absl::Duration lease) override;
+  absl::StatusOr<EndDrillAnswer> EndDrill(const EndDrillRequest& request) override;
+  absl::StatusOr<std::vector<DrillRow>> ReadDrills(absl::string_view job, int limit) override;
+  absl::StatusOr<std::vector<FigureRow>> ReadFigures(const PeriodKey& key) override;
 
  private:
   std::unique_ptr<Connection> db_;
