@@ -73,6 +73,7 @@ constexpr std::pair<absl::string_view, Mutant> kMutants[] = {
     {"no_limit_lock", Mutant::kNoLimitLock},
     {"no_left_slot", Mutant::kNoLeftSlot},
     {"no_turns", Mutant::kNoTurns},
+    {"no_alert_claim", Mutant::kNoAlertClaim},
 };
 
 [[noreturn]] void Refuse(absl::string_view what) {

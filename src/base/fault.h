@@ -73,6 +73,7 @@ enum class Mutant {
   kNoLimitLock,       // and counts them without the lock of the limit's row (I24)
   kNoLeftSlot,        // a run that was burnt or deleted alive gives its slot back at once (I24)
   kNoTurns,           // tenants are not served in turn (I24)
+  kNoAlertClaim,      // a message is sent by each node that sees it, claimed or not
 };
 
 #if MATINS_LAB

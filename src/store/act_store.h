@@ -17,6 +17,7 @@
 #include "job/job_state.h"
 #include "job/limits.h"
 #include "job/values.h"
+#include "store/alert_rules.h"
 #include "store/drill.h"
 
 namespace matins {
@@ -206,6 +207,29 @@ struct LimitsView {
   std::vector<LimitUse> uses;   // of what a rule speaks of or a run says; sorted
 };
 
+// ---- alerts ----
+
+// What a node that sends alerts reads at each look, in one snapshot.
+struct AlertFacts {
+  absl::Time now;                            // the store's
+  absl::Time looked = absl::InfinitePast();  // AlertChanges::looked as last written
+  std::string frozen_why;                    // the clock stepped (I8); empty: it goes as it should
+  std::vector<AlertTrouble> troubles;        // at or after AlertLook::since, ascending by kind
+  std::vector<AuditRow> audits;              // ended since, by nodes; ascending by end
+  std::vector<AlertMadeGood> made_good;      // of alerts that stand: their rows say so
+  std::vector<AlertMessageDue> due;          // channels with messages to send, and since when
+};
+
+struct AlertClaim {
+  std::string by;  // fresh for each claim
+  std::string channel;
+  int limit = 1000;
+};
+struct AlertClaimed {
+  absl::Time now;
+  std::vector<AlertRow> rows;  // the longest due first, as they are now: claimed for kAlertLease
+};
+
 class ActStore {
  public:
   virtual ~ActStore() = default;
@@ -276,6 +300,30 @@ class ActStore {
                                                            int limit) = 0;
   // Of all generations, by fence and name.
   virtual absl::StatusOr<std::vector<FigureRow>> ReadFigures(const PeriodKey& key) = 0;
+
+  virtual absl::StatusOr<AlertFacts> ReadAlertFacts(const AlertLook& look) = 0;
+  // All in one transaction, by the rules of alert_rules.h. Of two that raise the same one adds a
+  // row.
+  virtual absl::StatusOr<AlertCounts> PutAlerts(const AlertChanges& changes) = 0;
+  // Takes what is due in a channel and not silenced, for kAlertLease: of any number of nodes one
+  // has a message.
+  virtual absl::StatusOr<AlertClaimed> ClaimAlerts(const AlertClaim& claim) = 0;
+  // Answers for each whether it was still `by`'s.
+  virtual absl::StatusOr<std::vector<bool>> EndAlerts(absl::string_view by,
+                                                      absl::Span<const AlertSent> sent) = 0;
+  // What stands first, then the newest.
+  virtual absl::StatusOr<std::vector<AlertRow>> ReadAlerts(const AlertFilter& filter) = 0;
+  // No more reminders of it, in any channel; that it is made good is told all the same. NotFound:
+  // no such alert stands.
+  virtual absl::Status AckAlert(int64_t id, const Act& act) = 0;
+  // From now on, for `length`. NotFound where the job is none.
+  virtual absl::StatusOr<int64_t> Silence(absl::string_view job /* empty: all */,
+                                          absl::Duration length, const Act& act) = 0;
+  virtual absl::Status Unsilence(int64_t id, const Act& act) = 0;
+  virtual absl::StatusOr<std::vector<SilenceRow>> ReadSilences() = 0;  // newest first
+  // An act of the system that changes no row: job_event has it, with `who` and `why`.
+  virtual absl::Status Record(absl::string_view kind, const PeriodKey& key, const Act& act,
+                              absl::string_view detail) = 0;
 };
 
 }  // namespace matins

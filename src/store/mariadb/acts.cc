@@ -226,6 +226,8 @@ absl::Status MariadbActs::Rename(absl::string_view from, absl::string_view to, c
                                         {"job_journal", "job_name"},
                                         {"job_lock", "job_name"},
                                         {"job_slot", "job_name"},
+                                        {"job_alert", "job"},
+                                        {"job_silence", "job"},
                                         {"job_event", "job"}}) {
       writes.push_back(
           Sql(absl::StrCat("UPDATE ", table, " SET ", column, " = ? WHERE ", column, " = ?"),

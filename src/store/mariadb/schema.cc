@@ -298,8 +298,9 @@ absl::StatusOr<SchemaCheck> CheckSchema(Session& session) {
                    Names(session,
                          "SELECT DISTINCT CONCAT(table_name, ' ', index_name) FROM "
                          "information_schema.statistics WHERE table_schema = DATABASE()"));
-  std::vector<std::string> wanted = {"job_watermark PRIMARY", "job_run PRIMARY",
-                                     "job_run job_run_period", "job_event job_event_reopened"};
+  std::vector<std::string> wanted = {"job_watermark PRIMARY",   "job_run PRIMARY",
+                                     "job_run job_run_period",  "job_event job_event_reopened",
+                                     "job_alert job_alert_key", "job_run job_run_lost"};
   for (const auto& [name, key] : WatermarkKeys()) {
     wanted.push_back(absl::StrCat("job_watermark ", name));
   }

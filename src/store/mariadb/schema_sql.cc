@@ -196,6 +196,27 @@ const char* const kTables[] = {
       UNIQUE KEY job_drill_open (open_job)) @TABLE)",
     R"(CREATE TABLE IF NOT EXISTS job_drill_row (drill BIGINT, period @NAME, generation INT NOT NULL,
       fence BIGINT NOT NULL, doc @TEXT NOT NULL, PRIMARY KEY (drill, period)) @TABLE)",
+    // Alerts, one row for each thing that is wrong and each channel; and when nothing is told of a
+    // job.
+    R"(CREATE TABLE IF NOT EXISTS job_alert (id BIGINT AUTO_INCREMENT PRIMARY KEY,
+      topic @WORD NOT NULL, job @NAME NOT NULL, about @NAME NOT NULL, channel @NAME NOT NULL,
+      episode INT NOT NULL, kind @WORD NOT NULL, level INT NOT NULL, period @NAME NOT NULL,
+      due_at DATETIME(6), count BIGINT NOT NULL, text @TEXT NOT NULL, by_job BOOLEAN NOT NULL,
+      by_audit BOOLEAN NOT NULL, momentary BOOLEAN NOT NULL, opened_at DATETIME(6) NOT NULL,
+      seen_at DATETIME(6) NOT NULL, resolved_at DATETIME(6), resolution @TEXT NOT NULL,
+      told_at DATETIME(6), resolve_told_at DATETIME(6), next_at DATETIME(6),
+      attempts INT NOT NULL, claimed_by @NAME NOT NULL, last_error @TEXT NOT NULL,
+      acked_at DATETIME(6), acked_by @TEXT NOT NULL, acked_why @TEXT NOT NULL, remind BIGINT,
+      UNIQUE KEY job_alert_key (topic, job, about, channel), KEY job_alert_next (next_at),
+      KEY job_alert_open (resolved_at, job, period)) ROW_FORMAT=DYNAMIC @TABLE)",
+    R"(CREATE TABLE IF NOT EXISTS job_silence (id BIGINT AUTO_INCREMENT PRIMARY KEY,
+      job @NAME NOT NULL, from_at DATETIME(6) NOT NULL, until_at DATETIME(6) NOT NULL,
+      who @TEXT NOT NULL, why @TEXT NOT NULL, ended_at DATETIME(6), ended_by @TEXT,
+      KEY job_silence_until (until_at)) @TABLE)",
+    // What was lost is found by when: the key has nothing of other runs.
+    R"(ALTER TABLE job_run ADD COLUMN IF NOT EXISTS lost_at DATETIME(6)
+      AS (CASE WHEN status = 'LOST' THEN finished_at END) VIRTUAL)",
+    "ALTER TABLE job_run ADD KEY IF NOT EXISTS job_run_lost (lost_at)",
     // The source of fences: its numbers only rise, also over a rollback and a restart.
     R"(CREATE TABLE IF NOT EXISTS matins_fence_numbers (id BIGINT AUTO_INCREMENT PRIMARY KEY) @TABLE)",
 };

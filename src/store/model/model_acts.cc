@@ -7,6 +7,7 @@
 #include "job/words.h"
 #include "store/act_rules.h"
 #include "store/limit_rules.h"
+#include "store/model/alerts.h"
 #include "store/model/model_drill.h"
 #include "store/model/state.h"
 #include "store/rules.h"
@@ -97,6 +98,12 @@ class ModelActs final : public ActStore {
     s_.TakeBackHeld(from);
     ModelJob job = s_.jobs[from];
     s_.jobs.erase(from);
+    for (AlertRow& alert : s_.alerts) {
+      if (alert.key.job == from) alert.key.job = to;
+    }
+    for (SilenceRow& silence : s_.silences) {
+      if (silence.job == from) silence.job = to;
+    }
     job.row.name = job.job.name = to;
     job.row.definition = RenamedJson(job.row.definition, to);
     for (JobVersion& version : job.versions) {
@@ -597,6 +604,56 @@ class ModelActs final : public ActStore {
       return std::tie(a.fence, a.name) < std::tie(b.fence, b.name);
     });
     return figures;
+  }
+
+  absl::StatusOr<AlertFacts> ReadAlertFacts(const AlertLook& look) override {
+    absl::MutexLock lock(&s_.mutex);
+    return model::ReadAlertFacts(s_, look);
+  }
+  absl::StatusOr<AlertCounts> PutAlerts(const AlertChanges& changes) override {
+    absl::MutexLock lock(&s_.mutex);
+    return model::PutAlerts(s_, changes);
+  }
+  absl::StatusOr<AlertClaimed> ClaimAlerts(const AlertClaim& claim) override {
+    absl::MutexLock lock(&s_.mutex);
+    return model::ClaimAlerts(s_, claim);
+  }
+  absl::StatusOr<std::vector<bool>> EndAlerts(absl::string_view by,
+                                              absl::Span<const AlertSent> sent) override {
+    absl::MutexLock lock(&s_.mutex);
+    return model::EndAlerts(s_, by, sent);
+  }
+  absl::StatusOr<std::vector<AlertRow>> ReadAlerts(const AlertFilter& filter) override {
+    absl::MutexLock lock(&s_.mutex);
+    return model::ReadAlerts(s_, filter);
+  }
+  absl::Status AckAlert(int64_t id, const Act& act) override {
+    absl::MutexLock lock(&s_.mutex);
+    return AcknowledgeAlert(s_, id, act);
+  }
+  absl::StatusOr<int64_t> Silence(absl::string_view job, absl::Duration length,
+                                  const Act& act) override {
+    absl::MutexLock lock(&s_.mutex);
+    return model::Silence(s_, job, length, act);
+  }
+  absl::Status Unsilence(int64_t id, const Act& act) override {
+    absl::MutexLock lock(&s_.mutex);
+    return model::Unsilence(s_, id, act);
+  }
+  absl::StatusOr<std::vector<SilenceRow>> ReadSilences() override {
+    absl::MutexLock lock(&s_.mutex);
+    return s_.silences;
+  }
+  absl::Status Record(absl::string_view kind, const PeriodKey& key, const Act& act,
+                      absl::string_view detail) override {
+    absl::MutexLock lock(&s_.mutex);
+    s_.AddEvent({.kind = std::string(kind),
+                 .job = key.job,
+                 .period = key.period,
+                 .who = act.who,
+                 .why = act.why,
+                 .detail = std::string(detail)});
+    return absl::OkStatus();
   }
 
  private:

@@ -686,7 +686,10 @@ absl::StatusOr<TickAnswer> ModelStore::Tick(const TickRequest& request) {
     s_.frozen_why = absl::StrCat("the store's clock went ",
                                  forward < absl::ZeroDuration() ? "back" : "forward");
     s_.raw_seen = s_.steady_from = raw;
-    s_.AddEvent({.kind = "clock", .who = "policy", .why = s_.frozen_why});
+    s_.AddEvent({.kind = "clock",
+                 .who = "policy",
+                 .why = s_.frozen_why,
+                 .detail = "{\"frozen\":true}"});
   } else if (known == s_.nodes.end() && IsUnjudged(raw, s_.mark) && request.asking < kWitnessWait &&
              HasWitness()) {
     TickAnswer answer;

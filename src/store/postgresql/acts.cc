@@ -237,6 +237,8 @@ absl::Status PostgresActs::Rename(absl::string_view from, absl::string_view to, 
                                             {"job_journal", "job_name"},
                                             {"job_lock", "job_name"},
                                             {"job_slot", "job_name"},
+                                            {"job_alert", "job"},
+                                            {"job_silence", "job"},
                                             {"job_event", "job"}}) {
           rename(table, column);
         }

@@ -56,6 +56,20 @@ class PostgresActs final : public ActStore {
   absl::StatusOr<EndDrillAnswer> EndDrill(const EndDrillRequest& request) override;
   absl::StatusOr<std::vector<DrillRow>> ReadDrills(absl::string_view job, int limit) override;
   absl::StatusOr<std::vector<FigureRow>> ReadFigures(const PeriodKey& key) override;
+  // alerts.cc
+  absl::StatusOr<AlertFacts> ReadAlertFacts(const AlertLook& look) override;
+  absl::StatusOr<AlertCounts> PutAlerts(const AlertChanges& changes) override;
+  absl::StatusOr<AlertClaimed> ClaimAlerts(const AlertClaim& claim) override;
+  absl::StatusOr<std::vector<bool>> EndAlerts(absl::string_view by,
+                                              absl::Span<const AlertSent> sent) override;
+  absl::StatusOr<std::vector<AlertRow>> ReadAlerts(const AlertFilter& filter) override;
+  absl::Status AckAlert(int64_t id, const Act& act) override;
+  absl::StatusOr<int64_t> Silence(absl::string_view job, absl::Duration length,
+                                  const Act& act) override;
+  absl::Status Unsilence(int64_t id, const Act& act) override;
+  absl::StatusOr<std::vector<SilenceRow>> ReadSilences() override;
+  absl::Status Record(absl::string_view kind, const PeriodKey& key, const Act& act,
+                      absl::string_view detail) override;
 
  private:
   Session session_;

@@ -159,7 +159,8 @@ absl::StatusOr<SchemaCheck> CheckSchema(Session& session) {
           {session.Of(R"(select i.name from (values ('job_watermark_pkey'),
              ('job_watermark_due'), ('job_watermark_running'), ('job_watermark_lock'),
              ('job_watermark_open'), ('job_watermark_day'), ('job_watermark_waiting'),
-             ('job_next_look'), ('job_audit_beat'),
+             ('job_next_look'), ('job_audit_beat'), ('job_alert_key'), ('job_alert_next'),
+             ('job_watermark_failed'), ('job_run_lost'),
              ('job_limit_pkey'), ('job_slot_pkey'), ('job_watermark_tenant'),
              ('job_watermark_key'), ('job_watermark_turn'), ('job_watermark_queue'),
              ('job_run_pkey'), ('job_run_period'), ('job_event_reopened')) as i(name)

@@ -344,11 +344,38 @@ const std::vector<std::string>& Drills() {
   return statements;
 }
 
+// Alerts, one row for each thing that is wrong and each channel; and when nothing is told of a job.
+// What fails or is lost is found by when it became so.
+const std::vector<std::string>& Alerts() {
+  static const auto& statements = *new std::vector<std::string>{
+      R"(create table @.job_alert(id bigserial primary key, topic text collate "C" not null,
+        job text collate "C" not null, about text collate "C" not null,
+        channel text collate "C" not null, episode int not null, kind text not null,
+        level int not null, period text collate "C" not null, due_at timestamptz,
+        count bigint not null, text text not null, by_job boolean not null,
+        by_audit boolean not null, momentary boolean not null, opened_at timestamptz not null,
+        seen_at timestamptz not null, resolved_at timestamptz, resolution text not null,
+        told_at timestamptz, resolve_told_at timestamptz, next_at timestamptz,
+        attempts int not null, claimed_by text not null, last_error text not null,
+        acked_at timestamptz, acked_by text not null, acked_why text not null, remind bigint))",
+      "create unique index job_alert_key on @.job_alert (topic, job, about, channel)",
+      "create index job_alert_next on @.job_alert (next_at) where next_at is not null",
+      "create index job_alert_open on @.job_alert (job, period) where resolved_at is null",
+      R"(create table @.job_silence(id bigserial primary key, job text collate "C" not null,
+        from_at timestamptz not null, until_at timestamptz not null, who text not null,
+        why text not null, ended_at timestamptz, ended_by text))",
+      "create index job_silence_until on @.job_silence (until_at) where ended_at is null",
+      R"(create index job_watermark_failed on @.job_watermark (op_at) where status = 'FAILED')",
+      R"(create index job_run_lost on @.job_run (finished_at) where status = 'LOST')",
+  };
+  return statements;
+}
+
 }  // namespace
 
 const std::vector<const std::vector<std::string>*>& SchemaSteps() {
   static const auto& steps = *new std::vector<const std::vector<std::string>*>{
-      &CreateSchema(), &FewerIndexes(), &AuditTable(), &Limits(), &Drills()};
+      &CreateSchema(), &FewerIndexes(), &AuditTable(), &Limits(), &Drills(), &Alerts()};
   return steps;
 }
 

@@ -206,7 +206,9 @@ absl::Status SqliteActs::Rename(absl::string_view from, absl::string_view to, co
                           "UPDATE job_drill SET job = ?2 WHERE job = ?1",
                           "UPDATE job_journal SET job_name = ?2 WHERE job_name = ?1",
                           "UPDATE job_lock SET job_name = ?2 WHERE job_name = ?1",
-                          "UPDATE job_slot SET job_name = ?2 WHERE job_name = ?1"}) {
+                          "UPDATE job_slot SET job_name = ?2 WHERE job_name = ?1",
+                          "UPDATE job_alert SET job = ?2 WHERE job = ?1",
+                          "UPDATE job_silence SET job = ?2 WHERE job = ?1"}) {
     db_->Sql(sql, from, to).Run();
   }
   WriteEvent(*db_, transaction.now(),

@@ -96,9 +96,10 @@ absl::Status SecondStep(Connection& db) {
 absl::Status ThirdStep(Connection& db) { return db.Script(kAuditTable); }
 absl::Status FourthStep(Connection& db) { return db.Script(kLimits); }
 absl::Status FifthStep(Connection& db) { return db.Script(kDrills); }
+absl::Status SixthStep(Connection& db) { return db.Script(kAlerts); }
 
 using Step = absl::Status (*)(Connection&);
-constexpr Step kSteps[] = {&FirstStep, &SecondStep, &ThirdStep, &FourthStep, &FifthStep};
+constexpr Step kSteps[] = {&FirstStep, &SecondStep, &ThirdStep, &FourthStep, &FifthStep, &SixthStep};
 static_assert(std::size(kSteps) == kSchemaVersion);
 // From this version on the journal's triggers are there only while there is a journal.
 constexpr int kJournalByTriggers = 2;

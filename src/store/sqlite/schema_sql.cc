@@ -301,6 +301,29 @@ CREATE TABLE job_drill_row (
   fence INTEGER NOT NULL, doc TEXT NOT NULL, PRIMARY KEY (drill, period)) WITHOUT ROWID;
 )sql";
 
+// Alerts, one row for each thing that is wrong and each channel; and when nothing is told of a job.
+// What fails or is lost is found by when it became so.
+const char kAlerts[] = R"sql(
+CREATE TABLE job_alert (
+  id INTEGER PRIMARY KEY, topic TEXT NOT NULL, job TEXT NOT NULL, about TEXT NOT NULL,
+  channel TEXT NOT NULL, episode INTEGER NOT NULL, kind TEXT NOT NULL, level INTEGER NOT NULL,
+  period TEXT NOT NULL, due_at INTEGER, count INTEGER NOT NULL, text TEXT NOT NULL,
+  by_job INTEGER NOT NULL, by_audit INTEGER NOT NULL, momentary INTEGER NOT NULL,
+  opened_at INTEGER NOT NULL, seen_at INTEGER NOT NULL, resolved_at INTEGER,
+  resolution TEXT NOT NULL, told_at INTEGER, resolve_told_at INTEGER, next_at INTEGER,
+  attempts INTEGER NOT NULL, claimed_by TEXT NOT NULL, last_error TEXT NOT NULL, acked_at INTEGER,
+  acked_by TEXT NOT NULL, acked_why TEXT NOT NULL, remind INTEGER,
+  UNIQUE (topic, job, about, channel));
+CREATE INDEX job_alert_next ON job_alert (next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX job_alert_open ON job_alert (job, period) WHERE resolved_at IS NULL;
+CREATE TABLE job_silence (
+  id INTEGER PRIMARY KEY, job TEXT NOT NULL, from_at INTEGER NOT NULL, until_at INTEGER NOT NULL,
+  who TEXT NOT NULL, why TEXT NOT NULL, ended_at INTEGER, ended_by TEXT NOT NULL DEFAULT '');
+CREATE INDEX job_silence_until ON job_silence (until_at) WHERE ended_at IS NULL;
+CREATE INDEX job_watermark_failed ON job_watermark (op_at) WHERE status = 'FAILED';
+CREATE INDEX job_run_lost ON job_run (finished_at) WHERE status = 'LOST';
+)sql";
+
 const char kEnableJournal[] = R"sql(
 CREATE TRIGGER IF NOT EXISTS job_watermark_journal_insert AFTER INSERT ON job_watermark
 WHEN new.period <> ''

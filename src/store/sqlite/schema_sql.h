@@ -16,6 +16,8 @@ extern const char kAuditTable[];
 extern const char kLimits[];
 // Step 5.
 extern const char kDrills[];
+// Step 6.
+extern const char kAlerts[];
 
 // What `journal: full` adds, and takes away again; either may be run again.
 extern const char kEnableJournal[];
