@@ -157,13 +157,14 @@ ResolveVerdict JudgeResolve(const FinishRequest& request, const PeriodRow* row,
                             const std::optional<std::string>& run_status, absl::Time now) {
   const Outcome::Kind kind = request.outcome.kind;
   const bool by_job = kind == Outcome::Kind::kDoneByJob;
+  // The attempt's row is there since the job's own commit: it may still lack what its node knows.
+  if (by_job && row != nullptr && DoneBy(*row, request.ticket)) return ResolveVerdict::kComplete;
   if (run_status) {
     return *run_status == RunWord(request.outcome) ? ResolveVerdict::kYes : ResolveVerdict::kNo;
   }
   if (row == nullptr) return ResolveVerdict::kNo;
   if (DoneBy(*row, request.ticket)) {
     // Committed by this attempt; where its own row is gone, history took it.
-    if (by_job) return ResolveVerdict::kComplete;
     return kind == Outcome::Kind::kDone ? ResolveVerdict::kYes : ResolveVerdict::kNo;
   }
   if (IsMutant(Mutant::kNaiveResolve)) return ResolveVerdict::kNo;

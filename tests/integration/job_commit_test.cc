@@ -55,10 +55,14 @@ class JobCommit : public ::testing::Test {
     Run(For(claim_, sql.record));
     Run("commit");
   }
-  absl::StatusOr<std::string> FinishByJob() {
+  FinishRequest EndByJob() const {
     FinishRequest request = DoneOf(claim_);
     request.outcome.kind = Outcome::Kind::kDoneByJob;
     request.outcome.exit_code = 3;
+    return request;
+  }
+  absl::StatusOr<std::string> FinishByJob() {
+    const FinishRequest request = EndByJob();
     ASSIGN_OR_RETURN(const auto answers, stage_.store->Finish({&request, 1}));
     return answers[0].why;
   }
@@ -78,6 +82,24 @@ TEST_F(JobCommit, StandsAndItsNodeCompletesTheAttemptsRow) {
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_EQ(runs[0].status, "DONE");
   EXPECT_EQ(runs[0].exit_code, 3);
+}
+
+TEST_F(JobCommit, IsCompletedOnceWhereTheAnswerWasLost) {
+  CommitByJob();
+  FinishRequest request = EndByJob();
+  request.outcome.figures = {{"payments", 20'000}};
+  request.outcome.output_head = "all is booked\n";
+  request.outcome.output_bytes = 14;
+  for (int i = 0; i < 2; ++i) {  // the request was lost; then the answer
+    ASSERT_OK_AND_ASSIGN(const auto answers, stage_.store->Resolve({&request, 1}));
+    EXPECT_EQ(answers[0].kind, ResolveAnswer::Kind::kCommitted);
+  }
+  ASSERT_OK_AND_ASSIGN(const auto runs, stage_.acts->ReadRuns({}));
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0].exit_code, 3);
+  ASSERT_OK_AND_ASSIGN(const auto output, stage_.acts->ReadOutput(claim_.fence));
+  EXPECT_EQ(output.head, "all is booked\n");
+  Run("create unique index each_figure_once on job_figure (fence, name)");
 }
 
 TEST_F(JobCommit, IsMissedWhereTheJobDidNotMakeIt) {

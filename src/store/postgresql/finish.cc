@@ -251,17 +251,18 @@ Statement LookText(const Session& session, const FinishRequest& r) {
 
 Verdict Judge(const FinishRequest& r, const Rows& row, const Rows& run) {
   const bool ended = run.size() > 0;
-  const bool done =
-      r.outcome.kind == Outcome::Kind::kDone || r.outcome.kind == Outcome::Kind::kDoneByJob;
+  const bool by_job = r.outcome.kind == Outcome::Kind::kDoneByJob;
+  // The attempt's row is there since the job's own commit: it may still lack what its node knows.
+  if (by_job && row.size() > 0 && row.Bool(0, 1) && row.Text(0, 0) == "DONE") {
+    return Verdict::kComplete;
+  }
   if (ended) return run.Text(0, 0) == RunWord(r.outcome) ? Verdict::kYes : Verdict::kNo;
   if (row.size() == 0 || !row.Bool(0, 1)) return Verdict::kNo;
   if (row.Text(0, 0) == "DONE") {
     // Committed by this attempt; where its own row is gone, history took it.
-    if (!done) return Verdict::kNo;
-    return r.outcome.kind == Outcome::Kind::kDone ? Verdict::kYes : Verdict::kComplete;
+    return r.outcome.kind == Outcome::Kind::kDone ? Verdict::kYes : Verdict::kNo;
   }
   if (IsMutant(Mutant::kNaiveResolve) || row.Text(0, 0) != "RUNNING") return Verdict::kNo;
-  const bool by_job = r.outcome.kind == Outcome::Kind::kDoneByJob;
   return row.Bool(0, 2) && !by_job ? Verdict::kComplete : Verdict::kBurn;
 }
 

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "store/rules.h"
+#include "store/sqlite/limits.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace matins::sqlite {
@@ -70,8 +71,9 @@ void WriteEvidence(Connection& db, absl::Time now, const Row& row, const Outcome
   }
   for (const auto& [name, value] : outcome.figures) {
     db.Sql(
-          "INSERT INTO job_figure (job_name, period, generation, fence, name, value, at) VALUES "
-          "(?, ?, ?, ?, ?, ?, ?)",
+          "INSERT INTO job_figure (job_name, period, generation, fence, name, value, at) SELECT "
+          "?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE NOT EXISTS (SELECT 1 FROM job_figure WHERE "
+          "job_name = ?1 AND period = ?2 AND fence = ?4 AND name = ?5)",
           row.key.job, row.key.period, row.generation, row.fence, name, value, now)
         .Run();
   }
@@ -85,7 +87,8 @@ void Complete(Connection& db, Transaction& transaction, const Row& row,
   news->Add(row, ending.run_word, request.outcome.reason, transaction.now());
 }
 
-// The job has written DONE in its own transaction; the attempt's row is completed by its node.
+// The job has written DONE in its own transaction; the attempt's row is completed by its node, and
+// is the same when an answer was lost and it is completed again.
 std::string CompleteDoneByJob(Connection& db, Transaction& transaction,
                               const std::optional<Row>& row, const FinishRequest& request,
                               JobNews* news) {
@@ -95,6 +98,7 @@ std::string CompleteDoneByJob(Connection& db, Transaction& transaction,
   WriteRun(db, transaction.now(), *row, ending);
   WriteEvidence(db, transaction.now(), *row, request.outcome);
   Wake(db, *row, row->lock_key, true);
+  if (db.AnyPutOff()) WakeForSlot(db, *row);
   news->Add(*row, ending.run_word, request.outcome.reason, transaction.now());
   return "";
 }
