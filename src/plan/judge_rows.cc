@@ -100,12 +100,11 @@ absl::StatusOr<std::optional<Intent>> RowJudge::JudgePlanned(const PeriodRow& ro
                                                              int64_t newer) const {
   if (IsOutsideSchedule(fires_, row)) return Skip(row, reason::kChanged);
   const ResolvedJob& job = fires_.job(fires_.IndexOf(row.version, row.due));
-  const Verdict verdict = matins::Judge(job.job,
-                                        {.due = row.due,
-                                         .on_time_until = OnTime(row, job),
-                                         .newer = newer,
-                                         .waits = job.job.overlap == Overlap::kQueue},
-                                        now_);
+  // What was missed already when it was planned is made good, and waits in no queue.
+  const bool waits = job.job.overlap == Overlap::kQueue && !row.backfill;
+  const Verdict verdict = matins::Judge(
+      job.job, {.due = row.due, .on_time_until = OnTime(row, job), .newer = newer, .waits = waits},
+      now_);
   if (!verdict.skip.empty()) return Skip(row, verdict.skip);
   const absl::Time start_by = KeepUntil(job.job, row.due);
   if (!verdict.missed || (row.backfill && row.start_by == start_by)) return std::nullopt;

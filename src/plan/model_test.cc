@@ -31,7 +31,8 @@ struct ModelPeriod {
   // "": open and never tried; else DONE, RUNNING, RETRY, FAILED, HELD, or SKIPPED with a reason.
   std::string fate;
   absl::Time failed_at;
-  bool seen = false;  // was planned at some look
+  bool seen = false;     // was planned at some look
+  bool in_time = false;  // when it was first judged
 };
 
 class Model {
@@ -91,9 +92,9 @@ class Model {
     if (fate == "RUNNING" || fate == "RETRY" || fate == "HELD") return;
     const bool failed = fate == "FAILED";
     if (failed && !triggered && newest_fire_ <= period.failed_at) return;
-    const bool queued = period.seen && !failed && job.overlap == Overlap::kQueue;
+    const bool queued = period.in_time && !failed && job.overlap == Overlap::kQueue;
     const bool missed = now > period.newest_fire + job.start_deadline && !queued;
-    period.seen = true;
+    if (!std::exchange(period.seen, true)) period.in_time = !missed;
     const absl::Duration age = now - period.due;
     const bool beyond = job.backfill.max_periods && newer >= *job.backfill.max_periods;
     if (missed && age > job.backfill.source_window) {
@@ -184,7 +185,7 @@ class Trial {
       } else if (row.status == PeriodStatus::kDone && OneIn(40)) {
         world_.Delete(key);
         period.fate = "";
-        period.seen = false;
+        period.seen = period.in_time = false;
       }
     }
     if (OneIn(12)) {
