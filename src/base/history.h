@@ -15,7 +15,7 @@
 namespace matins {
 
 struct HistoryEvent {
-  absl::string_view type;    // claim, start, hb, ckpt, commit, fail, resolve, reap, stop, ...
+  absl::string_view type;    // claim, start, hb, ckpt, commit, complete, fail, resolve, reap, stop, ...
   absl::string_view result;  // inv, ok, refused, info (no answer came)
   absl::string_view node;
   absl::string_view job;

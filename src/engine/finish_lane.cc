@@ -18,9 +18,10 @@ namespace {
 constexpr size_t kEndsACall = 500;
 
 absl::string_view HistoryType(const Outcome& outcome) {
-  return outcome.kind == Outcome::Kind::kDone || outcome.kind == Outcome::Kind::kDoneByJob
-             ? "commit"
-             : "fail";
+  // What the job committed itself is no commit of this node: where the row went on since, that its
+  // end is refused says nothing of the job's.
+  if (outcome.kind == Outcome::Kind::kDoneByJob) return "complete";
+  return outcome.kind == Outcome::Kind::kDone ? "commit" : "fail";
 }
 
 OutputLimits LimitsOf(const LiveRun& run) {

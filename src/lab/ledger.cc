@@ -20,9 +20,13 @@ bool Ledger::Step(const PeriodKey& key, int64_t fence, int64_t step, absl::Time 
     return false;
   }
   mark.step = step;
+  Book(key, fence, step, at);
+  return true;
+}
+
+void Ledger::Book(const PeriodKey& key, int64_t fence, int64_t step, absl::Time at) {
   // The idempotency key has no generation: a re-run does not pay twice.
   if (done_.emplace(std::pair(key, step), fence).second) effects_.push_back({key, step, fence, at});
-  return true;
 }
 
 }  // namespace matins

@@ -31,6 +31,10 @@ class Ledger {
   // False where the fence is not the current one or `step` is not the next one: nothing is written.
   bool Step(const PeriodKey& key, int64_t fence, int64_t step, absl::Time at);
 
+  // An effect in the scheduler's own database, in the transaction that wrote DONE: no fence of the
+  // ledger's. Never twice, as above.
+  void Book(const PeriodKey& key, int64_t fence, int64_t step, absl::Time at);
+
   const std::vector<Effect>& effects() const { return effects_; }
   bool Has(const PeriodKey& key, int64_t step) const { return done_.contains({key, step}); }
   int64_t refused() const { return refused_; }

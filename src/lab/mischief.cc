@@ -183,8 +183,7 @@ void Simulation::DeleteSomeRow() {
   if (!rows.ok() || rows->empty()) return;
   const PeriodRow& row = (*rows)[random_.Below(rows->size())];
   // What limits count is a row; a run whose row is gone is kept apart by its lock alone.
-  const auto is_job = [&](const SimJob& job) { return job.job.name == row.key.job; };
-  const SimJob& job = *std::find_if(jobs_.begin(), jobs_.end(), is_job);
+  const SimJob& job = JobOf(row.key.job);
   if (foreign_.contains(row.key)) return;
   if (row.status == PeriodStatus::kRunning && job.job.lock.scope != LockScope::kJob) return;
   if (!database_->DeleteRow(row.key).ok()) return;

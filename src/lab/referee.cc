@@ -74,6 +74,7 @@ void Referee::Started(const StartRequest& request, const StartAnswers& answers) 
   for (const StartAnswer& answer : answers.rows) {
     if (answer.result != StartResult::kStarted) {
       ++seen_["starts refused"];
+      if (answer.result == StartResult::kAfter) ++seen_["waits for another job"];
       continue;
     }
     ++seen_["claims"];
@@ -91,7 +92,8 @@ void Referee::Started(const StartRequest& request, const StartAnswers& answers) 
              absl::StrCat(name, " got fence ", claim.fence, " after ", last_fence_[claim.key.job]));
     }
     last_fence_[claim.key.job] = std::max(last_fence_[claim.key.job], claim.fence);
-    if (claim.due > now) Broken("I15", absl::StrCat(name, " started before it was due"));
+    // What was tried once goes on, though the clock was set back before its instant.
+    if (claim.due > now && !row.claimed) Broken("I15", absl::StrCat(name, " started before it was due"));
     if (claim.checkpoint != row.checkpoint) {
       Broken("I10", absl::StrCat(name, " was offered checkpoint ", claim.checkpoint,
                                  ", the last accepted is ", row.checkpoint));
@@ -104,6 +106,8 @@ void Referee::Started(const StartRequest& request, const StartAnswers& answers) 
     }
     CheckSchedule(claim.key, row);
     CheckOrder(claim.key, row);
+    CheckAfter(claim.key, job);
+    CheckAge(claim.key, row, job);
     CheckLock(claim.key, job);
     CheckCap(claim.key, row, job);
     row.state = State::kRunning;
@@ -134,6 +138,32 @@ void Referee::CheckOrder(const PeriodKey& key, const Row& row) {
       Broken("I16", absl::StrCat(Name(key), " started before ", other.period, " was settled"));
       return;
     }
+  }
+}
+
+// A simulation lasts less than a day: all its periods have one business date.
+void Referee::CheckAfter(const PeriodKey& key, const Job& job) {
+  for (const After& after : job.after) {
+    int there = 0, done = 0;
+    for (const auto& [other, row] : rows_) {
+      if (other.job != after.job || row.state == State::kNoRow) continue;
+      ++there;
+      if (row.state == State::kDone) ++done;
+    }
+    if (there > 0 && there == done) continue;
+    Broken("after", absl::StrCat(Name(key), " started, and of ", after.job, " ", done, " of ",
+                                 there, " were DONE"));
+  }
+}
+
+// No first try of what is older than the job makes good, or older than its source. A queue is no
+// back-fill.
+void Referee::CheckAge(const PeriodKey& key, const Row& row, const Job& job) {
+  if (row.manual || row.claimed || job.overlap == Overlap::kQueue) return;
+  const absl::Duration kept = std::min(job.backfill.max_age, job.backfill.source_window);
+  const absl::Duration age = Now() - row.due;
+  if (age > std::max(kept, job.start_deadline + job.spread)) {
+    Broken("I17", absl::StrCat(Name(key), " started at an age of ", absl::FormatDuration(age)));
   }
 }
 
@@ -211,8 +241,33 @@ void Referee::Checkpointed(absl::Span<const CheckpointRequest> requests,
   }
 }
 
+void Referee::Committed(const PeriodKey& key) {
+  Row& row = At(key);
+  row.state = State::kDone;
+  ++seen_["done"];
+  if (++row.commits > 1) Broken("I1", absl::StrCat(Name(key), ": two accepted results"));
+}
+
+void Referee::CommittedByJob(const PeriodKey& key, int generation, int64_t fence, bool accepted) {
+  ++seen_[accepted ? "done by its job" : "done by its job refused"];
+  if (!accepted) return;
+  const Ticket ticket = {key, generation, fence, At(key).nonce};  // which a job does not know
+  Owner("a job's own commit", ticket, "I4");
+  if (refused_for_ever_.contains({ticket.key, ticket.fence})) {
+    Broken("I9", absl::StrCat(Name(ticket.key), ": a job's own commit was accepted after its no"));
+  }
+  Committed(ticket.key);
+}
+
 void Referee::End(const FinishRequest& request) {
   Row& row = At(request.ticket.key);
+  if (request.outcome.kind == Outcome::Kind::kDoneByJob) {
+    if (row.state != State::kDone || row.fence != request.ticket.fence) {
+      Broken("I12", absl::StrCat(Name(request.ticket.key), " ended as committed by its job ",
+                                 "without such a commit"));
+    }
+    return;
+  }
   Owner("an end", request.ticket, "I4");
   if (refused_for_ever_.contains({request.ticket.key, request.ticket.fence})) {
     Broken("I9", absl::StrCat(Name(request.ticket.key), ": an end was accepted after its no"));
@@ -220,11 +275,7 @@ void Referee::End(const FinishRequest& request) {
   switch (request.outcome.kind) {
     case Outcome::Kind::kDone:
     case Outcome::Kind::kDoneByJob:
-      row.state = State::kDone;
-      ++seen_["done"];
-      if (++row.commits > 1) {
-        Broken("I1", absl::StrCat(Name(request.ticket.key), ": two accepted results"));
-      }
+      Committed(request.ticket.key);
       break;
     case Outcome::Kind::kRetry:
     case Outcome::Kind::kReturned:

@@ -43,6 +43,8 @@ class Referee {
   void Resolved(absl::Span<const FinishRequest> requests, absl::Span<const ResolveAnswer> answers);
   void Reaped(absl::Span<const ReapRequest> requests, const std::vector<bool>& taken);
   void Replaced(absl::Span<const Ticket> tickets);
+  // A run wrote DONE itself (`commit: job`), or was refused.
+  void CommittedByJob(const PeriodKey& key, int generation, int64_t fence, bool accepted);
   // A person's acts.
   void Deleted(const PeriodKey& key);
   void Reopened(const PeriodKey& key);
@@ -87,6 +89,9 @@ class Referee {
   void CheckSchedule(const PeriodKey& key, const Row& row);
   void CheckOrder(const PeriodKey& key, const Row& row);
   void CheckLock(const PeriodKey& key, const Job& job);
+  void CheckAfter(const PeriodKey& key, const Job& job);
+  void CheckAge(const PeriodKey& key, const Row& row, const Job& job);
+  void Committed(const PeriodKey& key);
   void CheckCap(const PeriodKey& key, const Row& row, const Job& job);
 
   const std::function<absl::Time()> now_;

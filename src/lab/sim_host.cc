@@ -18,7 +18,7 @@ PeriodKey KeyOf(const RunRequest& request) { return {request.values.job, request
 
 void SimHost::Start(RunRequest request) {
   Process process;
-  process.fate = prophet_(request);
+  process.fate = parts_.prophet(request);
   process.due = clock_.BootNow() + process.fate.step;
   process.request = std::move(request);
   const int64_t run = process.request.run;
@@ -47,6 +47,7 @@ void SimHost::Reply(int64_t run, int64_t ask, RunAnswer answer) {
   Process& process = it->second;
   process.waiting = false;
   process.due = clock_.BootNow() + process.fate.step;
+  if (process.done == process.fate.steps) process.due += process.fate.before_commit;
   if (answer.status.ok()) return;
   End(process, 1, 0, StopReason::kNone);
   processes_.erase(it);
@@ -76,23 +77,37 @@ bool SimHost::Guard(Process& process, absl::Duration now) {
   return true;
 }
 
-bool SimHost::Act(Process& process) {
+bool SimHost::Work(Process& process) {
   const RunRequest& request = process.request;
   const PeriodKey key = KeyOf(request);
   if (!process.raised) {
-    const std::optional<int64_t> done = ledger_.Raise(key, request.values.generation, request.run);
-    if (!done.has_value()) {
-      End(process, 3, 0, StopReason::kNone);
-      return true;
+    std::optional<int64_t> done = std::max<int64_t>(request.values.checkpoint_number, 0);
+    if (!process.fate.by_job) {
+      done = ledger_.Raise(key, request.values.generation, request.run);
     }
+    if (!done.has_value()) return false;
     process.raised = true;
     process.done = *done;
   }
+  if (process.done == process.fate.steps || process.fate.by_job) return true;
+  return ledger_.Step(key, request.run, process.done + 1, parts_.store_now());
+}
+
+bool SimHost::CommitItself(Process& process) {
+  if (process.fate.forgets) return true;
+  if (!parts_.commit(process.request)) return false;
+  for (int64_t step = 1; step <= process.fate.steps; ++step) {
+    ledger_.Book(KeyOf(process.request), process.request.run, step, parts_.store_now());
+  }
+  return true;
+}
+
+bool SimHost::Act(Process& process) {
+  if (!Work(process)) {
+    End(process, 3, 0, StopReason::kNone);
+    return true;
+  }
   if (process.done < process.fate.steps) {
-    if (!ledger_.Step(key, request.run, process.done + 1, store_now_())) {
-      End(process, 3, 0, StopReason::kNone);
-      return true;
-    }
     ++process.done;
     process.waiting = true;
     process.due = absl::InfiniteDuration();
@@ -104,7 +119,8 @@ bool SimHost::Act(Process& process) {
     process.due = absl::InfiniteDuration();
     return false;
   }
-  End(process, process.fate.exit_code, 0, StopReason::kNone);
+  const bool refused = process.fate.by_job && !CommitItself(process);
+  End(process, refused ? 3 : process.fate.exit_code, 0, StopReason::kNone);
   return true;
 }
 

@@ -23,17 +23,26 @@ struct Fate {
   bool hangs = false;                      // after its steps, until it is killed
   bool ignores_term = false;
   int exit_code = 0;
+  // commit: job. What the steps do is kept in its own transaction, and stands with DONE, which is
+  // written last of all, whatever the exit code; or forgotten.
+  bool by_job = false;
+  absl::Duration before_commit;  // how long it is at work on it
+  bool forgets = false;
 };
 
 class SimHost final : public Runner {
  public:
   using Prophet = std::function<Fate(const RunRequest&)>;
-  // All outlive it. Effects are written to `ledger` at `store_now()`.
-  SimHost(Clock& clock, Ledger& ledger, Prophet prophet, std::function<absl::Time()> store_now)
-      : clock_(clock),
-        ledger_(ledger),
-        prophet_(std::move(prophet)),
-        store_now_(std::move(store_now)) {}
+  // A run's own commit of its period; false: refused.
+  using Commit = std::function<bool(const RunRequest&)>;
+  struct Parts {
+    Prophet prophet;
+    Commit commit;
+    std::function<absl::Time()> store_now;  // effects are written to the ledger at it
+  };
+  // All outlive it.
+  SimHost(Clock& clock, Ledger& ledger, Parts parts)
+      : clock_(clock), ledger_(ledger), parts_(std::move(parts)) {}
 
   void Start(RunRequest request) override;
   void Stop(int64_t run, StopReason reason, absl::Duration grace) override;
@@ -81,13 +90,15 @@ class SimHost final : public Runner {
   // True when it ended.
   bool Guard(Process& process, absl::Duration now);
   bool Act(Process& process);
+  // The next step is done, or already is. False: another owns the period now.
+  bool Work(Process& process);
+  bool CommitItself(Process& process);
   void End(Process& process, int exit_code, int signal, StopReason why);
   void Say(const Process& process, decltype(RunnerEvent::what) what);
 
   Clock& clock_;
   Ledger& ledger_;
-  const Prophet prophet_;
-  const std::function<absl::Time()> store_now_;
+  const Parts parts_;
   std::function<void()> wake_up_;
   std::map<int64_t, Process> processes_;
   std::vector<RunnerEvent> events_;

@@ -8,11 +8,8 @@
 
 namespace matins {
 
-SimNode::SimNode(SimNodeParts parts, absl::Time wall, Ledger& ledger, SimHost::Prophet prophet,
-                 std::function<absl::Time()> store_now)
-    : clock(wall),
-      host(clock, ledger, std::move(prophet), std::move(store_now)),
-      parts_(std::move(parts)) {}
+SimNode::SimNode(SimNodeParts parts, absl::Time wall, Ledger& ledger, SimHost::Parts host_parts)
+    : clock(wall), host(clock, ledger, std::move(host_parts)), parts_(std::move(parts)) {}
 
 absl::Status SimNode::Boot(uint64_t seed, std::vector<std::string> labels) {
   NodeParts parts;

@@ -33,8 +33,7 @@ struct SimNodeParts {
 
 class SimNode {
  public:
-  SimNode(SimNodeParts parts, absl::Time wall, Ledger& ledger, SimHost::Prophet prophet,
-          std::function<absl::Time()> store_now);
+  SimNode(SimNodeParts parts, absl::Time wall, Ledger& ledger, SimHost::Parts host_parts);
 
   // A new incarnation.
   absl::Status Boot(uint64_t seed, std::vector<std::string> labels);

@@ -75,12 +75,42 @@ absl::Status Simulation::Open(const SimDatabaseMaker& maker) {
     const absl::Duration skew = absl::Hours(24) * (static_cast<int>(random_.Below(7000)) - 3500);
     nodes_.push_back(std::make_unique<SimNode>(
         std::move(parts), start_ + skew, ledger_,
-        [this](const RunRequest& request) { return MakeFate(request, trouble_, fate_random_); },
-        [this] { return StoreNow(); }));
+        SimHost::Parts{[this](const RunRequest& request) { return FateOfRun(request); },
+                       [this](const RunRequest& request) { return CommitByJob(request); },
+                       [this] { return StoreNow(); }}));
     RETURN_IF_ERROR(nodes_.back()->Boot(random_.Next(), MakeLabels(i == 0, random_)));
   }
   trouble_ = true;
   return absl::OkStatus();
+}
+
+const SimJob& Simulation::JobOf(const std::string& name) const {
+  const auto is_it = [&](const SimJob& job) { return job.job.name == name; };
+  return *std::find_if(jobs_.begin(), jobs_.end(), is_it);
+}
+
+bool Simulation::IsDaily(const std::string& job) const {
+  return JobOf(job).versions.back().every >= absl::Hours(24);
+}
+
+Fate Simulation::FateOfRun(const RunRequest& request) {
+  return MakeFate(JobOf(request.values.job).job, trouble_, fate_random_);
+}
+
+bool Simulation::CommitByJob(const RunRequest& request) {
+  const PeriodKey key = {request.values.job, request.values.period};
+  const int generation = request.values.generation;
+  const absl::StatusOr<bool> done = database_->CommitByJob(key, generation, request.run);
+  if (!done.ok()) referee_.Broken("lab", std::string(done.status().message()));
+  if (done.ok()) {
+    referee_.CommittedByJob(key, generation, request.run, *done);
+    Record({.type = "commit",
+            .result = *done ? "ok" : "refused",
+            .job = key.job,
+            .period = key.period,
+            .fence = request.run});
+  }
+  return done.value_or(false);
 }
 
 absl::Status Simulation::ApplyJobs(const std::vector<Job>& jobs) {

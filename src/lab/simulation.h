@@ -69,6 +69,10 @@ class Simulation final : public History, public EngineEvents {
   void GiveBack(const SimHost::Orphan& orphan);
   void In(absl::Duration delay, std::function<void()> action);
 
+  const SimJob& JobOf(const std::string& name) const;
+  bool IsDaily(const std::string& job) const;
+  Fate FateOfRun(const RunRequest& request);
+  bool CommitByJob(const RunRequest& request);
   absl::Status ApplyJobs(const std::vector<Job>& jobs);
   void ReleaseHeld();
   // What is not settled though it is due; empty: everything has converged.

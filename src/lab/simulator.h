@@ -29,6 +29,9 @@ class SimDatabase {
   virtual absl::Status InsertDoneRow(const PeriodKey& key) = 0;
   // As a person would: DELETE FROM job_watermark WHERE ..., past all verbs.
   virtual absl::Status DeleteRow(const PeriodKey& key) = 0;
+  // As a run with `commit: job` does: DONE in a transaction of its own, with the SQL that is
+  // printed for users (store/fence_sql.h). False: another owns the period, and nothing was written.
+  virtual absl::StatusOr<bool> CommitByJob(const PeriodKey& key, int generation, int64_t fence) = 0;
   // Where another store, asked the same beside it, answered otherwise. Each breaks the simulation.
   virtual std::vector<std::string> Differences() { return {}; }
 };

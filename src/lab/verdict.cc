@@ -48,8 +48,9 @@ void Simulation::ReleaseHeld() {
   const auto rows = acts_->ReadRows(filter);
   if (!rows.ok()) return;
   for (const PeriodRow& row : *rows) {
-    if (!row.held && row.reason != reason::kLost) continue;
     if (row.held && acts_->Reopen(row.key, "", kPerson).ok()) referee_.Reopened(row.key);
+    // What is due once a day has no fire that would give it new attempts.
+    if (!row.held && IsDaily(row.key.job)) (void)acts_->TriggerNow(row.key.job, kPerson);
   }
 }
 
@@ -93,6 +94,7 @@ std::string Simulation::JobLines() const {
     for (const SimVersion& version : sim.versions) {
       const absl::Time from = std::max(version.from, start_);
       versions.push_back(absl::StrCat("{\"from\":", SecondsOf(from),
+                                      ",\"start\":", SecondsOf(start_ + version.offset),
                                       ",\"every\":", absl::ToInt64Seconds(version.every), "}"));
     }
     absl::StrAppend(&lines, "{\"job\":\"", sim.job.name,

@@ -8,6 +8,7 @@ namespace matins {
 namespace {
 
 constexpr int kSeconds[] = {15, 20, 30, 60};
+constexpr absl::Duration kDay = absl::Hours(24);
 constexpr const char* kLabels[] = {"east", "large"};
 
 std::string ScheduleOf(int every) {
@@ -60,9 +61,28 @@ Job MakeJob(int number, int every, Random& random) {
   for (const char* label : kLabels) {
     if (random.OneIn(6)) job.nodes.push_back(label);
   }
+  if (random.OneIn(4)) job.commit = CommitBy::kJob;
+  if (job.misfire == Misfire::kEach) {
+    if (random.OneIn(4)) job.backfill.max_age = absl::Seconds(30 + random.Below(90));
+    if (random.OneIn(4)) job.backfill.source_window = absl::Seconds(40 + random.Below(90));
+  }
   job.run.kind = RunKind::kHandler;
   job.run.handler = "work";
   return job;
+}
+
+// Due once, within the first two minutes; it has to be done for the others of its day.
+SimJob MakeDailyJob(int number, Random& random) {
+  SimJob daily;
+  daily.job = MakeJob(number, 60, random);
+  Job& job = daily.job;
+  const int minute = static_cast<int>(random.Below(2)), second = static_cast<int>(random.Below(60));
+  job.schedule = absl::StrCat(second, " ", minute, " 0 * * *");
+  job.misfire = Misfire::kEach;
+  job.overlap = Overlap::kForbid;
+  job.backfill.max_age = job.backfill.source_window = absl::InfiniteDuration();
+  daily.versions = {{absl::InfinitePast(), kDay, absl::Minutes(minute) + absl::Seconds(second)}};
+  return daily;
 }
 
 }  // namespace
@@ -74,24 +94,30 @@ std::vector<SimJob> MakeJobs(Random& random) {
     const int every = kSeconds[random.Below(std::size(kSeconds))];
     jobs.push_back({MakeJob(i, every, random), {{absl::InfinitePast(), absl::Seconds(every)}}});
   }
+  if (random.OneIn(2)) {
+    jobs.push_back(MakeDailyJob(count, random));
+    jobs[random.Below(count)].job.after.push_back({jobs.back().job.name});
+  }
   return jobs;
 }
 
 void ChangeJob(SimJob& job, absl::Time now, Random& random) {
   job.job.timeout += absl::Seconds(1 + random.Below(5));
   job.job.start_deadline += absl::Seconds(random.Below(3));
-  absl::Duration every = job.versions.back().every;
-  if (random.OneIn(2)) {
+  SimVersion version = job.versions.back();
+  version.from = now;
+  if (random.OneIn(2) && version.every != kDay) {
     const int seconds = kSeconds[random.Below(std::size(kSeconds))];
     job.job.schedule = ScheduleOf(seconds);
-    every = absl::Seconds(seconds);
+    version.every = absl::Seconds(seconds);
   }
-  job.versions.push_back({now, every});
+  job.versions.push_back(version);
 }
 
 bool IsDue(const std::vector<SimVersion>& versions, absl::Time t) {
-  const absl::Duration since = t - absl::UnixEpoch();
-  return since == absl::Floor(since, InForce(versions, t).every);
+  const SimVersion& version = InForce(versions, t);
+  const absl::Duration since = t - absl::UnixEpoch() - version.offset;
+  return since == absl::Floor(since, version.every);
 }
 
 absl::Time NextDue(const std::vector<SimVersion>& versions, absl::Time t) {
@@ -111,9 +137,10 @@ std::vector<std::string> MakeLabels(bool first_node, Random& random) {
 
 int StepsOf(const std::string& job) { return 1 + static_cast<unsigned char>(job.back()) % 3; }
 
-Fate MakeFate(const RunRequest& request, bool trouble, Random& random) {
+Fate MakeFate(const Job& job, bool trouble, Random& random) {
   Fate fate;
-  fate.steps = StepsOf(request.values.job);
+  fate.steps = StepsOf(job.name);
+  fate.by_job = job.commit == CommitBy::kJob;
   fate.step = absl::Milliseconds(50 + random.Below(600));
   if (!trouble) return fate;
   if (random.OneIn(4)) fate.step = absl::Milliseconds(500 + random.Below(4000));
@@ -121,6 +148,8 @@ Fate MakeFate(const RunRequest& request, bool trouble, Random& random) {
   const uint64_t end = random.Below(12);
   if (end == 0) fate.exit_code = 3;
   if (end == 1) fate.hangs = true;
+  fate.forgets = end == 2;
+  if (fate.by_job && random.OneIn(2)) fate.before_commit = absl::Seconds(random.Below(12));
   return fate;
 }
 

@@ -12,11 +12,12 @@
 
 namespace matins {
 
-// From an instant of the store's clock on, the job is due at each multiple of `every`. That says it
-// without the code that works out schedules.
+// From an instant of the store's clock on, the job is due at `offset` beyond each multiple of
+// `every`. That says it without the code that works out schedules.
 struct SimVersion {
   absl::Time from;
   absl::Duration every;
+  absl::Duration offset = absl::ZeroDuration();
 };
 
 // Short leases and short periods, so that a few minutes are a long history.
@@ -32,17 +33,20 @@ bool IsDue(const std::vector<SimVersion>& versions, absl::Time t);
 absl::Time NextDue(const std::vector<SimVersion>& versions, absl::Time t);
 
 // Two to four jobs of all policies, orders, overlaps, recoveries and limits; valid by the rules of
-// job files.
+// job files. In every other seed one of them comes `after` one more, which is due once a day, early
+// in the simulation: the same business date, and rows of it that are opened again and deleted.
 std::vector<SimJob> MakeJobs(Random& random);
-// Changes something of the job at `now` of the store's clock: now and then its schedule.
+// Changes something of the job at `now` of the store's clock: now and then its schedule, unless it
+// is that of a day.
 void ChangeJob(SimJob& job, absl::Time now, Random& random);
 
 // The labels of a node's next incarnation. The first node always has them all, so that each job has
 // a node that may run it; the others come back with different ones.
 std::vector<std::string> MakeLabels(bool first_node, Random& random);
 
-// `trouble`: some runs fail, hang, or do not listen; otherwise each ends well.
-Fate MakeFate(const RunRequest& request, bool trouble, Random& random);
+// `trouble`: some runs fail, hang, do not listen, forget their own commit or end badly after it;
+// otherwise each ends well.
+Fate MakeFate(const Job& job, bool trouble, Random& random);
 // How many steps a run of `job` has; the same for each of its runs, so that they can be counted.
 int StepsOf(const std::string& job);
 

@@ -1,8 +1,10 @@
 #include "simulator/model_simulation.h"
 
+#include <functional>
 #include <memory>
 #include <utility>
 
+#include "simulator/plain_instant.h"
 #include "store/model/model_database.h"
 
 namespace matins {
@@ -10,13 +12,19 @@ namespace {
 
 class ModelSimulation final : public SimDatabase {
  public:
-  explicit ModelSimulation(DatabaseOptions options) : database_(std::move(options)) {}
+  explicit ModelSimulation(DatabaseOptions options)
+      : clock_(options.clock), database_(std::move(options)) {}
 
   Database& database() override { return database_; }
   absl::Status DeleteRow(const PeriodKey& key) override { return database_.DeleteRow(key); }
   absl::Status InsertDoneRow(const PeriodKey& key) override { return database_.InsertDoneRow(key); }
+  absl::StatusOr<bool> CommitByJob(const PeriodKey& key, int generation, int64_t fence) override {
+    const PlainInstant now = PlainInstantOf(clock_());
+    return database_.CommitByJob(key, generation, fence, now.compared, now.written);
+  }
 
  private:
+  const std::function<absl::Time()> clock_;
   model::ModelDatabase database_;
 };
 

@@ -260,6 +260,11 @@ class TwinSimulation final : public SimDatabase {
     RETURN_IF_ERROR(model_->DeleteRow(key));
     return asked_->DeleteRow(key);
   }
+  absl::StatusOr<bool> CommitByJob(const PeriodKey& key, int generation, int64_t fence) override {
+    auto done = asked_->CommitByJob(key, generation, fence);
+    return predictions_.Compare("a job's own commit", std::move(done),
+                                model_->CommitByJob(key, generation, fence));
+  }
   // All that is there at the end counts too.
   std::vector<std::string> Differences() override {
     const auto acts = twin_.OpenActs();

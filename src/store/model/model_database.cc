@@ -65,4 +65,35 @@ absl::Status ModelDatabase::InsertDoneRow(const PeriodKey& key) {
   return absl::OkStatus();
 }
 
+bool ModelDatabase::CommitByJob(const PeriodKey& key, int generation, int64_t fence,
+                                absl::Time instant, absl::Time finished) {
+  absl::MutexLock lock(&state_->mutex);
+  ModelRow* row = state_->FindRow(key);
+  const absl::Time now = std::max(instant, state_->mark);
+  // Plain SQL knows whole milliseconds, rounded, and never calls an ended lease alive (I4).
+  const absl::Time alive = now + absl::Milliseconds(2);
+  if (row == nullptr || row->status != PeriodStatus::kRunning || row->generation != generation ||
+      row->fence != fence || row->lease_until <= alive || row->run_until <= alive) {
+    return false;
+  }
+  ++state_->changes;
+  Ending ending;
+  ending.run_word = "DONE";
+  const bool recorded = state_->runs.contains(fence);
+  if (!recorded) {
+    state_->WriteRun(*row, ending);
+    state_->runs[fence].finished_at = now;
+  }
+  row->status = PeriodStatus::kDone;
+  row->reason.clear();
+  ++row->change;
+  row->changed_at = now;
+  row->finished_at = finished;
+  row->lease_until = row->run_until = kPast;
+  row->held_by.clear();
+  row->held_until = kPast;
+  row->cancel.reset();
+  return true;
+}
+
 }  // namespace matins::model

@@ -32,6 +32,11 @@ class ModelDatabase final : public Database {
   // columns, its day the first ten characters of the period. AlreadyExists where there is a row.
   absl::Status InsertDoneRow(const PeriodKey& key);
 
+  // As a run with `commit: job` writes its DONE: with what plain SQL reads off the clock, `instant`
+  // in whole milliseconds for the lease and `finished` for the row. False: refused.
+  bool CommitByJob(const PeriodKey& key, int generation, int64_t fence, absl::Time instant,
+                   absl::Time finished);
+
  private:
   const std::shared_ptr<State> state_;
 };

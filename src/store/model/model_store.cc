@@ -640,6 +640,8 @@ class ModelStore final : public Store {
         return s_.OwnedBy(*row, request.ticket) ? "no_commit" : "fence";
       }
       s_.WriteRun(*row, ending);
+      s_.Wake(row->key.job, row->biz_date, row->lock_key, true);
+      s_.WakeForSlot(row->tenant, row->limit_key, row->backfill);
     } else {
       const std::string why = s_.RefusalOf(row, request.ticket);
       if (!why.empty()) return why;
