@@ -43,6 +43,7 @@ void AddAll(CLI::App& app, Shell& shell) {
   AddStatusCommand(app, shell);
   AddAuditCommand(app, shell);
   AddWhyCommand(app, shell);
+  AddDrillCommand(app, shell);
   AddLimitsCommand(app, shell);
   AddNextCommand(app, shell);
   AddLintCommand(app, shell);

@@ -18,6 +18,7 @@ void AddLimitsCommand(CLI::App& app, Shell& shell);  // limits [set|clear]
 void AddStatusCommand(CLI::App& app, Shell& shell);
 void AddAuditCommand(CLI::App& app, Shell& shell);
 void AddWhyCommand(CLI::App& app, Shell& shell);
+void AddDrillCommand(CLI::App& app, Shell& shell);
 void AddNextCommand(CLI::App& app, Shell& shell);
 void AddLintCommand(CLI::App& app, Shell& shell);
 void AddDatabaseCommands(CLI::App& app, Shell& shell);  // db, clock, epoch

@@ -70,7 +70,9 @@ absl::Status Recon(Sql& sql, const BodyOptions& options) {
   LeaveNumber(options, owner.fence);
   std::printf("reconciling %s, fence %lld\n", FormatDay(day).c_str(),
               static_cast<long long>(owner.fence));
+  int64_t steps = 0;
   const absl::Status status = Reconcile(sql, owner, day, [&](int64_t step) {
+    ++steps;
     std::printf("step %lld of %lld\n", static_cast<long long>(step),
                 static_cast<long long>(Steps()));
     std::fflush(stdout);
@@ -80,7 +82,10 @@ absl::Status Recon(Sql& sql, const BodyOptions& options) {
     std::ofstream(absl::StrCat(options.folder, "/", owner.fence, ".refused"))
         << status.message() << '\n';
   }
-  return status;
+  RETURN_IF_ERROR(status);
+  // How much of it was this run's own work: what a drill asks for.
+  ASSIGN_OR_RETURN(const std::string socket, Variable("MATINS_SOCKET"));
+  return AskNode(socket, {AskKind::kResult, 0, absl::StrCat("{\"steps\": ", steps, "}")}).status();
 }
 
 absl::Status CountDifferences(Sql& sql) {

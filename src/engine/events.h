@@ -41,9 +41,10 @@ inline constexpr char kClockFrozen[] = "clock_frozen";  // alarm: the store's cl
 inline constexpr char kClockThawed[] = "clock_thawed";
 inline constexpr char kReturned[] = "returned";  // first node, or the store is back
 // the audit's own thread (ops/audit.h)
-inline constexpr char kAudited[] = "audited";             // an audit was made; its row stands
-inline constexpr char kAuditFinding[] = "audit_finding";  // alarm: something is missing
-inline constexpr char kAuditFailed[] = "audit_failed";    // alarm: it could not be made; once
+inline constexpr char kAudited[] = "audited";               // an audit was made; its row stands
+inline constexpr char kAuditFinding[] = "audit_finding";    // alarm: something is missing
+inline constexpr char kAuditFailed[] = "audit_failed";      // alarm: it could not be made; once
+inline constexpr char kDrillRestored[] = "drill_restored";  // what a dead drill left is put back
 // every lane
 inline constexpr char kStoreAway[] = "store_away";  // once, until it is back
 inline constexpr char kStoreBack[] = "store_back";

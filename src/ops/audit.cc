@@ -1,15 +1,18 @@
 #include "ops/audit.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "ops/drill.h"
 
 namespace matins {
 namespace {
 
-constexpr absl::Duration kAgain = absl::Seconds(5);  // after the store was away
+constexpr absl::Duration kAgain = absl::Seconds(5);          // after the store was away
+constexpr absl::Duration kLookForDrills = absl::Minutes(1);  // that died
 constexpr int kMostTold = 50;  // alarms of one audit in the log; all of them are in its row
 
 void Tell(EngineEvents& events, const MadeAudit& made) {
@@ -40,6 +43,19 @@ void Tell(EngineEvents& events, const MadeAudit& made) {
 }
 
 }  // namespace
+
+absl::Status RestoreDrillsOnNode(Database& database, EngineEvents& events, absl::string_view node) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<ActStore> acts, database.OpenActs());
+  ASSIGN_OR_RETURN(
+      const std::vector<RestoredDrill> restored,
+      RestoreDrills(*acts, "",
+                    {absl::StrCat("node:", node), "the drill that deleted it has died"}));
+  for (const RestoredDrill& one : restored) {
+    if (one.under_way || (!one.answer.ended && one.answer.put_back.empty())) continue;
+    events.OnEvent({event::kDrillRestored, false, {one.drill.job, ""}, 0, RestoredText(one)});
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<AuditReport> AuditNow(Session& session, const AuditScope& scope) {
   ASSIGN_OR_RETURN(AuditReport report, Audit(session.acts(), scope));
@@ -86,7 +102,9 @@ absl::Duration AuditThread::Turn() {
                             .store_schedule = schedule_,
                             .tell = [this](const MadeAudit& made) { Tell(events_, made); }});
     }
-    return beats_->Step();
+    RETURN_IF_ERROR(RestoreDrillsOnNode(database_, events_, node_));
+    ASSIGN_OR_RETURN(const absl::Duration next, beats_->Step());
+    return std::min(next, kLookForDrills);
   };
   const absl::StatusOr<absl::Duration> wait = step();
   if (wait.ok()) {

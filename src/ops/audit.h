@@ -21,9 +21,12 @@ namespace matins {
 // An audit now, which leaves its own row like any other. NotFound where the job is none.
 absl::StatusOr<AuditReport> AuditNow(Session& session, const AuditScope& scope);
 
+// What drills that died have left undone is put back (docs/drill.md); said as `drill_restored`.
+absl::Status RestoreDrillsOnNode(Database& database, EngineEvents& events, absl::string_view node);
+
 // A node's two beats (audit/beats.h), on a thread and a connection of their own: what stops
-// planning does not stop it. Each audit is an event `audited`, each alarm of it `audit_finding`.
-// Thread-safe.
+// planning does not stop it. Looks for drills that died, too. Each audit is an event `audited`,
+// each alarm of it `audit_finding`. Thread-safe.
 class AuditThread {
  public:
   // `database` and `events` outlive it.

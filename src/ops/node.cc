@@ -54,6 +54,8 @@ absl::StatusOr<std::unique_ptr<ServingNode>> ServingNode::Start(NodeConfig confi
   ASSIGN_OR_RETURN(node->database_, DatabaseFromUrl(config.store_url, DatabaseOptions{}));
   RETURN_IF_ERROR(node->database_->Migrate());
   if (config.prepare) RETURN_IF_ERROR(config.prepare(*node->database_));
+  // Before anything is planned: what a dead drill deleted is no gap.
+  RETURN_IF_ERROR(RestoreDrillsOnNode(*node->database_, events, node->name_));
   DatabaseOptions beat;
   ASSIGN_OR_RETURN(beat.call_deadline, BeatDeadline(*node->database_));
   ASSIGN_OR_RETURN(node->beat_database_, DatabaseFromUrl(config.store_url, beat));
