@@ -356,7 +356,8 @@ TEST_F(Turns, ABacklogDelaysAnotherTenantBySlotAtMost) {
   const Job big = WideJob("big", "big"), small = WideJob("small", "small");
   const Job none = WideJob("none", "");
   ASSERT_OK(ApplyJobs(acts(), {big, small, none}));
-  Queue(big, 400);
+  // The model looks at each row each time.
+  Queue(big, TheBackend().name() == "model" ? 400 : 10'000);
   EXPECT_EQ(Count(Serve(5), "big"), 5);
   for (int round = 0; round < 3; ++round) {
     Queue(small, 1);
