@@ -26,7 +26,7 @@ absl::StatusOr<Stage> Stage::Open(const std::string& url, absl::Duration deadlin
   return stage;
 }
 
-absl::Status Stage::Apply(absl::string_view name) {
+absl::Status Stage::Apply(absl::string_view name, absl::Duration lease) {
   Definition definition;
   Job& job = definition.job;
   job.name = std::string(name);
@@ -34,6 +34,7 @@ absl::Status Stage::Apply(absl::string_view name) {
   job.misfire = Misfire::kEach;
   job.overlap = Overlap::kAllow;
   job.lock.scope = LockScope::kPeriod;
+  job.lock.ttl = lease;
   job.backfill.max_parallel = std::nullopt;
   definition.json = absl::StrCat("{\"name\":\"", name, "\"}");
   ApplyRequest request;

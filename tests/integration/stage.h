@@ -26,7 +26,7 @@ struct Stage {
   static absl::StatusOr<Stage> Open(const std::string& url,
                                     absl::Duration deadline = absl::Seconds(5));
   // Overlap allow, no lock: any number of its periods run at a time.
-  absl::Status Apply(absl::string_view job);
+  absl::Status Apply(absl::string_view job, absl::Duration lease = absl::Seconds(30));
   absl::Status Plan(absl::string_view job, int from, int to);
   absl::StatusOr<Claim> Claimed(const PeriodKey& key, absl::string_view node = "n1");
   absl::StatusOr<PeriodRow> Row(const PeriodKey& key);

@@ -25,6 +25,12 @@ void Place::SetUp() {
   ASSERT_NE(sql_, nullptr);
 }
 
+std::string Place::StoreUrl() const {
+  if (GetParam() == "postgresql") return matins::testing::TestPostgresUrl();
+  if (GetParam() == "mariadb") return matins::testing::TestMariadbUrl();
+  return absl::StrCat("sqlite:", folder_, "/matins.db");
+}
+
 void Place::TearDown() {
   sql_.reset();
   std::error_code ignored;

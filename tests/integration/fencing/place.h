@@ -19,6 +19,8 @@ class Place : public ::testing::TestWithParam<std::string> {
   // A further connection.
   std::unique_ptr<Sql> Connect();
   Sql& sql() { return *sql_; }
+  // An empty store of the same kind.
+  std::string StoreUrl() const;
   // The first number of a query.
   int64_t Number(const std::string& query);
   // Ends when a statement of somebody waits for a lock. SQLite tells nobody of that: at once.
