@@ -210,6 +210,49 @@ class TwinActs final : public Twin<ActStore> {
   absl::StatusOr<std::vector<AuditRow>> ReadAudits(absl::string_view beat, int limit) override {
     return asked_->ReadAudits(beat, limit);
   }
+  // No simulation drills or sends alerts.
+  absl::StatusOr<int64_t> BeginDrill(const BeginDrillRequest& request) override {
+    return asked_->BeginDrill(request);
+  }
+  absl::Status ExtendDrill(int64_t id, absl::Duration lease) override {
+    return asked_->ExtendDrill(id, lease);
+  }
+  absl::StatusOr<EndDrillAnswer> EndDrill(const EndDrillRequest& request) override {
+    return asked_->EndDrill(request);
+  }
+  absl::StatusOr<std::vector<DrillRow>> ReadDrills(absl::string_view job, int limit) override {
+    return asked_->ReadDrills(job, limit);
+  }
+  absl::StatusOr<std::vector<FigureRow>> ReadFigures(const PeriodKey& key) override {
+    return asked_->ReadFigures(key);
+  }
+  absl::StatusOr<AlertFacts> ReadAlertFacts(const AlertLook& look) override {
+    return asked_->ReadAlertFacts(look);
+  }
+  absl::StatusOr<AlertCounts> PutAlerts(const AlertChanges& changes) override {
+    return asked_->PutAlerts(changes);
+  }
+  absl::StatusOr<AlertClaimed> ClaimAlerts(const AlertClaim& claim) override {
+    return asked_->ClaimAlerts(claim);
+  }
+  absl::StatusOr<std::vector<bool>> EndAlerts(absl::string_view by,
+                                              absl::Span<const AlertSent> sent) override {
+    return asked_->EndAlerts(by, sent);
+  }
+  absl::StatusOr<std::vector<AlertRow>> ReadAlerts(const AlertFilter& filter) override {
+    return asked_->ReadAlerts(filter);
+  }
+  absl::Status AckAlert(int64_t id, const Act& act) override { return asked_->AckAlert(id, act); }
+  absl::StatusOr<int64_t> Silence(absl::string_view job, absl::Duration length,
+                                  const Act& act) override {
+    return asked_->Silence(job, length, act);
+  }
+  absl::Status Unsilence(int64_t id, const Act& act) override { return asked_->Unsilence(id, act); }
+  absl::StatusOr<std::vector<SilenceRow>> ReadSilences() override { return asked_->ReadSilences(); }
+  absl::Status Record(absl::string_view kind, const PeriodKey& key, const Act& act,
+                      absl::string_view detail) override {
+    return Both("Record", [&](ActStore& store) { return store.Record(kind, key, act, detail); });
+  }
 };
 
 class TwinDatabase final : public Database {
