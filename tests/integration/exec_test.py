@@ -8,7 +8,7 @@ import time
 import unittest
 from datetime import datetime, timedelta, timezone
 
-from support import MATINS, PATIENCE, Calls, Redis, StoreCase, eventually, for_each_store, main
+from support import MATINS, PATIENCE, REDIS_SERVER, Calls, Redis, StoreCase, eventually, for_each_store, main
 
 STORES = ('sqlite', 'postgresql', 'mariadb')
 NIGHTLY = '{{ name: {name}, schedule: "{schedule}", period: {period}, misfire: each, run: {{ exec: true }}, {more} }}'
@@ -336,7 +336,7 @@ class Clocks(ExecCase):
         self.assertGreaterEqual(instant(run['claimed_at']), instant(run['due']))
 
 
-@unittest.skipUnless(shutil.which('redis-server'), 'there is no redis-server here')
+@unittest.skipUnless(shutil.which(REDIS_SERVER), 'there is no redis-server here')
 class Door(ExecCase):
     """Redis before the store's lock: asked first, believed never."""
     kind = 'sqlite'

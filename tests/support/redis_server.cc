@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <utility>
 
@@ -73,7 +74,12 @@ absl::Status RedisServer::MakeCertificate() const {
 }
 
 absl::Status RedisServer::Launch() {
-  ASSIGN_OR_RETURN(const std::string program, FindServerProgram("redis-server"));
+  // Valkey speaks the same; which of the two is there depends on the distribution.
+  const char* const chosen = std::getenv("MATINS_TEST_REDIS_SERVER");
+  absl::StatusOr<std::string> found =
+      FindServerProgram(chosen != nullptr ? chosen : "redis-server");
+  if (!found.ok() && chosen == nullptr) found = FindServerProgram("valkey-server");
+  ASSIGN_OR_RETURN(const std::string program, std::move(found));
   ChildProcess::Options run;
   run.argv = {program};
   if (options_.sentinel) {
