@@ -219,6 +219,7 @@ std::string ReportJson(const AuditReport& report, size_t limit) {
                         {"period", finding.period},
                         {"last_period", finding.last_period},
                         {"count", finding.count},
+                        {"periods", finding.periods},
                         {"due", Instant(finding.due)},
                         {"deadline", Instant(finding.deadline)},
                         {"why", finding.why}});

@@ -73,10 +73,12 @@ class Judge {
       if (last.kind == finding.kind && last.why == finding.why && !last.period.empty()) {
         last.last_period = key;
         ++last.count;
+        if (last.periods.size() < kMostPeriodsNamed) last.periods.push_back(key);
         return;
       }
     }
     finding.period = finding.last_period = key;
+    finding.periods = {key};
     Add(std::move(finding));
   }
 

@@ -38,14 +38,18 @@ absl::string_view AuditWord(AuditKind kind);
 
 struct AuditFinding {
   AuditKind kind = AuditKind::kAbsent;
-  bool alarm = true;                // a person should act; false: told, so that nothing is silent
-  std::string job;                  // empty: of the store
-  std::string period, last_period;  // the same where it is one
-  int64_t count = 1;                // periods from the first to the last
+  bool alarm = true;                 // a person should act; false: told, so that nothing is silent
+  std::string job;                   // empty: of the store
+  std::string period, last_period;   // the same where it is one
+  int64_t count = 1;                 // periods from the first to the last
+  std::vector<std::string> periods;  // each of them, the first kMostPeriodsNamed
   absl::Time due = absl::InfinitePast();       // of the first; InfinitePast: of no period
   absl::Time deadline = absl::InfinitePast();  // of the first
   std::string why;
 };
+
+// A finding of more periods than these names no more of them.
+inline constexpr size_t kMostPeriodsNamed = 100;
 
 // A week: then a suspension is reminded of.
 inline constexpr absl::Duration kSuspendedTooLong = absl::Hours(24 * 7);

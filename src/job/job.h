@@ -120,6 +120,8 @@ struct Job {
   absl::Duration start_deadline = absl::Seconds(60);
   DoneBy done_by;
   std::string audit = "0 9 * * *";  // when the audit looks at the job, in its zone
+  // The channels that are told of it (job/alerts.h); nothing: those that the file has for all.
+  std::optional<std::vector<std::string>> alerts;
   LockSpec lock;
   Mask mask = Mask::kNone;
   std::optional<int> limit;  // runs of this job at a time; nothing: no limit

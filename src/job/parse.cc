@@ -15,6 +15,7 @@
 #include "job/json.h"
 #include "job/lint.h"
 #include "job/names.h"
+#include "job/read_alerts.h"
 #include "job/words.h"
 #include "job/yaml.h"
 
@@ -63,13 +64,14 @@ class FileReader {
     Fields fields(root, "", &context);
     if (main) {
       ReadSettings(fields);
+      alerts_said_ = root->Find("alerts") != nullptr;
+      ReadAlertConfig(name, fields, file_.alerts);
     } else {
       RefuseSettings(fields);
     }
     ReadCalendars(name, fields);
     defaults = ReadDefaults(fields, defaults);
     CollectJobs(fields, defaults);
-    for (const char* key : {"alerts", "ping"}) fields.NotYet(key, "take it out");
     if (fields.Has("mask")) {
       fields.Error("mask", "mask stands at a job",
                    "write defaults: { mask: hash } for all of them");
@@ -172,7 +174,8 @@ class FileReader {
   }
 
   void RefuseSettings(Fields& fields) {
-    for (const char* key : {"store", "redis", "listen", "journal", "limits", "audit"}) {
+    for (const char* key :
+         {"store", "redis", "listen", "journal", "limits", "audit", "alerts", "ping"}) {
       if (!fields.Has(key)) continue;
       fields.Error(key, absl::StrCat(key, " stands in an included file"),
                    "write it in the file that includes this one");
@@ -310,6 +313,7 @@ class FileReader {
         }
       }
       if (!job) continue;
+      CheckChannels(*job, MarkOf(*node, {"alerts"}));
       places.push_back({*job, MarkOf(*node, {"after"})});
       file_.jobs.push_back(*std::move(job));
     }
@@ -323,9 +327,22 @@ class FileReader {
     if (together) problems_.Warn(audit_at_, together->what, together->mend);
   }
 
+  // Of a file without `alerts` the node that is started with another one knows the channels.
+  void CheckChannels(const Job& job, const Mark& at) {
+    if (!job.alerts || !alerts_said_) return;
+    std::vector<std::string> names;
+    for (const Channel& channel : file_.alerts.channels) names.push_back(channel.name);
+    for (const std::string& name : *job.alerts) {
+      if (file_.alerts.Find(name) != nullptr) continue;
+      problems_.Error(at, absl::StrCat("alerts: there is no channel '", name, "'"),
+                      MendWord(name, names));
+    }
+  }
+
   const ParseOptions& options_;
   Problems& problems_;
   JobFile file_;
+  bool alerts_said_ = false;
   std::vector<Pending> pending_;
   Mark audit_at_;
   std::vector<std::string> stack_;

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "job/alerts.h"
 #include "job/files.h"
 #include "job/job.h"
 #include "job/limits.h"
@@ -25,7 +26,8 @@ struct JobFile {
   std::optional<int> global_limit;   // limits.global, which stands among `limits` too
   // The file's whole set, sorted; nothing: the file does not speak of limits.
   std::optional<std::vector<LimitRule>> limits;
-  std::string audit;                 // when the audit of all jobs looks, in UTC; empty: not said
+  std::string audit;   // when the audit of all jobs looks, in UTC; empty: not said
+  AlertConfig alerts;  // `alerts` and `ping`
   CalendarSet calendars;
   std::vector<Job> jobs;  // in the order of the files; no name twice
   std::string digest;     // of the jobs' definitions: equal jobs, equal digest

@@ -12,6 +12,7 @@
 #include "job/lint.h"
 #include "job/names.h"
 #include "job/nearest.h"
+#include "job/read_alerts.h"
 #include "job/read_run.h"
 #include "job/resolve.h"
 #include "job/rules.h"
@@ -176,8 +177,10 @@ void ReadFailure(Fields& fields, Job& job) {
   history.Finish();
 }
 
-void RefuseLater(Fields& fields) {
-  for (const char* key : {"alerts", "ping"}) fields.NotYet(key, "take it out");
+void RefuseElsewhere(Fields& fields) {
+  if (fields.Has("ping")) {
+    fields.Error("ping", "ping is not a job's own", "write it beside jobs:, for the audits");
+  }
 }
 
 // Shows findings where their keys stand; one that speaks of a key with an error says nothing new.
@@ -252,7 +255,8 @@ std::optional<Job> ReadJob(const NodePtr& node, const ReadJobOptions& options, P
   ReadFailure(fields, job);
   ReadPlace(fields, job);
   ReadRun(fields, job);
-  RefuseLater(fields);
+  ReadJobAlerts(fields, job);
+  RefuseElsewhere(fields);
   fields.Finish();
   Show(FindContradictions(job), node, context, false, own);
   CheckMeaning(fields, job, node, options, context, own);

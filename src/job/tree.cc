@@ -124,6 +124,8 @@ void WriteRules(const Job& job, const Job& normal, MapWriter& map) {
   map.Length("start_deadline", job.start_deadline, normal.start_deadline);
   map.Text("done_by", DoneByText(job.done_by));
   if (job.audit != normal.audit) map.Text("audit", job.audit);
+  if (job.alerts && job.alerts->empty()) map.Text("alerts", "none");
+  if (job.alerts) map.Texts("alerts", *job.alerts);
   map.Map("lock", WriteLock(job));
   map.Enum("mask", job.mask, normal.mask);
   MapWriter limits;
