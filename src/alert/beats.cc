@@ -47,6 +47,44 @@ void AlertBeats::SetConfig(AlertConfig config) {
   put_.clear();
 }
 
+absl::Status AlertBeats::RecordZombie(const PeriodKey& key, int64_t fence, const std::string& why) {
+  return acts_->Record("zombie", key, {options_.by, why}, absl::StrCat(fence));
+}
+
+absl::Status AlertBeats::Ping(PingKind kind) {
+  const PingConfig& ping = options_.config.ping;
+  const SecretText& url = kind == PingKind::kStart     ? ping.start
+                          : kind == PingKind::kSuccess ? ping.success
+                                                       : ping.fail;
+  if (url.empty()) return absl::OkStatus();
+  const absl::Status called = sender_.Ping(url, ping.timeout);
+  if (absl::IsCancelled(called)) return called;
+  // A look at nothing, for the store's time.
+  ASSIGN_OR_RETURN(const AlertFacts facts,
+                   acts_->ReadAlertFacts({absl::FromUnixSeconds(253'000'000'000), {}}));
+  const AlertKey key = {"ping", "", ""};
+  AlertChanges changes;
+  if (called.ok()) {
+    if (kind == PingKind::kStart) return called;
+    changes.resolve.push_back({key, facts.now, "the address answers again"});
+  } else {
+    for (const std::string& channel : jobs_->Of("").channels) {
+      AlertRaise raise;
+      raise.key = key;
+      raise.channel = channel;
+      raise.kind = "ping";
+      raise.level = 1;
+      raise.text = absl::StrCat("the address that watches the audits cannot be called: ",
+                                std::string(called.message()));
+      raise.seen_at = facts.now;
+      raise.remind = options_.config.Find(channel)->remind;
+      changes.raise.push_back(std::move(raise));
+    }
+  }
+  RETURN_IF_ERROR(acts_->PutAlerts(changes).status());
+  return called;
+}
+
 absl::StatusOr<absl::Duration> AlertBeats::Step() {
   ASSIGN_OR_RETURN(const AlertFacts facts, Look());
   ASSIGN_OR_RETURN(AlertChanges changes, Changes(facts));

@@ -51,6 +51,12 @@ class AlertBeats {
   // Looks, raises, sends what is due in the channels that this node knows. Answers how long until
   // it should be asked again, at most kAlertLook. An error: the store is away, ask again.
   absl::StatusOr<absl::Duration> Step();
+  // A run whose result or beat was refused because it was no longer the owner: recorded, so that
+  // any node tells of it.
+  absl::Status RecordZombie(const PeriodKey& key, int64_t fence, const std::string& why);
+  enum class PingKind { kStart, kSuccess, kFail };
+  // Calls the address that there is for it. One that fails is an alert, until one succeeds.
+  absl::Status Ping(PingKind kind);
   // Another file was read.
   void SetConfig(AlertConfig config);
 

@@ -111,6 +111,7 @@ absl::Status AuditBeats::Make(const Beat& beat, const std::vector<Beat>& all, ab
                               absl::Time now) {
   ASSIGN_OR_RETURN(const int64_t id, acts_->BeginAudit(beat.name, due, options_.by));
   if (id == 0) return absl::OkStatus();
+  if (options_.begun) options_.begun();
   AuditScope scope;
   if (!beat.jobs.empty()) scope.jobs = beat.jobs;
   MadeAudit made{beat.name, due, {}};

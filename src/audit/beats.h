@@ -36,6 +36,7 @@ struct AuditBeatsOptions {
   std::string by;              // "node:NAME"
   std::string store_schedule;  // cron, in UTC; empty: kStoreAudit (job/lint.h)
   std::function<void(const MadeAudit&)> tell;
+  std::function<void()> begun;  // an audit is this node's to make; empty: nobody asks
 };
 
 // Not thread-safe. Holds nothing that the store does not have.

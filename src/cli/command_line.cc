@@ -42,6 +42,7 @@ void AddAll(CLI::App& app, Shell& shell) {
   AddWatermarkCommand(app, shell);
   AddStatusCommand(app, shell);
   AddAuditCommand(app, shell);
+  AddAlertsCommand(app, shell);
   AddWhyCommand(app, shell);
   AddDrillCommand(app, shell);
   AddLimitsCommand(app, shell);

@@ -19,6 +19,7 @@
 #include "job/parse.h"
 #include "ops/jobs.h"
 #include "ops/node.h"
+#include "send/curl_sender.h"
 
 namespace matins {
 namespace {
@@ -76,7 +77,9 @@ void Reload(ServingNode& node, const ServeArgs& args) {
   if (args.file.empty()) return;
   const auto reload = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const JobFile file, ReadFile(args.file));
-    return Apply(node.database(), file, args.source);
+    RETURN_IF_ERROR(Apply(node.database(), file, args.source));
+    node.SetAlerts(file.alerts);
+    return absl::OkStatus();
   };
   const absl::Status status = reload();
   if (!status.ok()) LogError(absl::StrCat("not reloaded: ", std::string(status.message())));
@@ -150,6 +153,7 @@ absl::Status Serve(const Shell& shell, ServeArgs args) {
     config.store_url = file->store;
     config.redis_url = file->redis;
     config.audit = file->audit;
+    config.alerts = file->alerts;
   }
   if (const auto url = shell.StoreUrl(); url.ok() || config.store_url.empty()) {
     RETURN_IF_ERROR(url.status());
@@ -169,6 +173,8 @@ absl::Status Serve(const Shell& shell, ServeArgs args) {
     };
   }
   EventLog events;
+  const std::unique_ptr<AlertSender> sender = NewCurlSender();
+  config.alert_sender = sender.get();
   ASSIGN_OR_RETURN(const std::unique_ptr<ServingNode> node, StartNode(signals, config, events));
   if (node == nullptr) return absl::OkStatus();
   if (const absl::Status read = WarnOfSettings(node->database()); !read.ok()) {

@@ -17,6 +17,7 @@ void AddWatermarkCommand(CLI::App& app, Shell& shell);
 void AddLimitsCommand(CLI::App& app, Shell& shell);  // limits [set|clear]
 void AddStatusCommand(CLI::App& app, Shell& shell);
 void AddAuditCommand(CLI::App& app, Shell& shell);
+void AddAlertsCommand(CLI::App& app, Shell& shell);
 void AddWhyCommand(CLI::App& app, Shell& shell);
 void AddDrillCommand(CLI::App& app, Shell& shell);
 void AddNextCommand(CLI::App& app, Shell& shell);

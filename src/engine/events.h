@@ -45,6 +45,9 @@ inline constexpr char kAudited[] = "audited";               // an audit was made
 inline constexpr char kAuditFinding[] = "audit_finding";    // alarm: something is missing
 inline constexpr char kAuditFailed[] = "audit_failed";      // alarm: it could not be made; once
 inline constexpr char kDrillRestored[] = "drill_restored";  // what a dead drill left is put back
+// the alerts' own thread (ops/alerts.h)
+inline constexpr char kAlertSent[] = "alert_sent";      // a channel has taken a message
+inline constexpr char kAlertFailed[] = "alert_failed";  // alarm: it has not; it is tried again
 // every lane
 inline constexpr char kStoreAway[] = "store_away";  // once, until it is back
 inline constexpr char kStoreBack[] = "store_back";

@@ -69,11 +69,12 @@ absl::StatusOr<AuditReport> AuditNow(Session& session, const AuditScope& scope) 
 }
 
 AuditThread::AuditThread(Database& database, EngineEvents& events, std::string node,
-                         std::string schedule)
+                         std::string schedule, Watchers watchers)
     : database_(database),
       events_(events),
       node_(std::move(node)),
       schedule_(std::move(schedule)),
+      watchers_(std::move(watchers)),
       thread_([this] { Run(); }) {}
 
 AuditThread::~AuditThread() {
@@ -97,10 +98,15 @@ absl::Duration AuditThread::Turn() {
     if (beats_ == nullptr) {
       ASSIGN_OR_RETURN(std::unique_ptr<ActStore> acts, database_.OpenActs());
       beats_ = std::make_unique<AuditBeats>(
-          std::move(acts),
-          AuditBeatsOptions{.by = absl::StrCat("node:", node_),
-                            .store_schedule = schedule_,
-                            .tell = [this](const MadeAudit& made) { Tell(events_, made); }});
+          std::move(acts), AuditBeatsOptions{.by = absl::StrCat("node:", node_),
+                                             .store_schedule = schedule_,
+                                             .tell =
+                                                 [this](const MadeAudit& made) {
+                                                   Tell(events_, made);
+                                                   if (watchers_.made)
+                                                     watchers_.made(made.report.alarms > 0);
+                                                 },
+                                             .begun = watchers_.begun});
     }
     RETURN_IF_ERROR(RestoreDrillsOnNode(database_, events_, node_));
     ASSIGN_OR_RETURN(const absl::Duration next, beats_->Step());

@@ -2,6 +2,7 @@
 #ifndef MATINS_OPS_AUDIT_H_
 #define MATINS_OPS_AUDIT_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -29,8 +30,15 @@ absl::Status RestoreDrillsOnNode(Database& database, EngineEvents& events, absl:
 // each alarm of it `audit_finding`. Thread-safe.
 class AuditThread {
  public:
+  // What is called on its thread when an audit begins, and when it is made (whether it has alarms).
+  // Neither may wait for anything.
+  struct Watchers {
+    std::function<void()> begun;
+    std::function<void(bool alarms)> made;
+  };
   // `database` and `events` outlive it.
-  AuditThread(Database& database, EngineEvents& events, std::string node, std::string schedule);
+  AuditThread(Database& database, EngineEvents& events, std::string node, std::string schedule,
+              Watchers watchers = {});
   ~AuditThread();  // ends an audit that is under way only after it has been written
 
  private:
@@ -40,6 +48,7 @@ class AuditThread {
   Database& database_;
   EngineEvents& events_;
   const std::string node_, schedule_;
+  const Watchers watchers_;
   std::unique_ptr<AuditBeats> beats_;
   bool away_ = false;
   absl::Mutex mutex_;

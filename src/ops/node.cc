@@ -60,6 +60,8 @@ absl::StatusOr<std::unique_ptr<ServingNode>> ServingNode::Start(NodeConfig confi
   ASSIGN_OR_RETURN(beat.call_deadline, BeatDeadline(*node->database_));
   ASSIGN_OR_RETURN(node->beat_database_, DatabaseFromUrl(config.store_url, beat));
   if (config.wrap_runner) node->runner_ = config.wrap_runner(std::move(node->runner_));
+  node->alerts_ = std::make_unique<AlertThread>(*node->database_, events, node->name_,
+                                                std::move(config.alerts), config.alert_sender);
   NodeParts parts;
   parts.options.id = {node->name_, config.labels};
   parts.options.slots = config.slots;
@@ -69,7 +71,7 @@ absl::StatusOr<std::unique_ptr<ServingNode>> ServingNode::Start(NodeConfig confi
   parts.clock = &SystemClock();
   parts.runner = node->runner_.get();
   parts.history = node->history_.get();
-  parts.events = &events;
+  parts.events = node->alerts_.get();
   parts.door = node->door_.get();
   parts.random = std::make_unique<SystemRandom>();
   parts.open_store = [raw = node.get()](LaneKind lane) {
@@ -79,7 +81,14 @@ absl::StatusOr<std::unique_ptr<ServingNode>> ServingNode::Start(NodeConfig confi
   };
   ASSIGN_OR_RETURN(node->engine_, Engine::Create(std::move(parts)));
   node->engine_->Start();
-  node->audit_ = std::make_unique<AuditThread>(*node->database_, events, node->name_, config.audit);
+  AlertThread* alerts = node->alerts_.get();
+  node->audit_ = std::make_unique<AuditThread>(
+      *node->database_, events, node->name_, config.audit,
+      AuditThread::Watchers{[alerts] { alerts->Ping(AlertBeats::PingKind::kStart); },
+                            [alerts](bool alarms) {
+                              alerts->Ping(alarms ? AlertBeats::PingKind::kFail
+                                                  : AlertBeats::PingKind::kSuccess);
+                            }});
   return node;
 }
 
@@ -88,7 +97,10 @@ ServingNode::~ServingNode() = default;
 absl::Status ServingNode::Drain(absl::Duration patience) {
   const absl::Status left = engine_->Drain(patience);
   audit_.reset();
+  alerts_->Stop();
   return left;
 }
+
+void ServingNode::SetAlerts(AlertConfig config) { alerts_->SetConfig(std::move(config)); }
 
 }  // namespace matins

@@ -16,6 +16,7 @@
 #include "engine/events.h"
 #include "execute/runner.h"
 #include "lease/door.h"
+#include "ops/alerts.h"
 #include "ops/audit.h"
 #include "store/database.h"
 
@@ -27,6 +28,8 @@ struct NodeConfig {
   std::vector<std::string> labels;
   int slots = 64;
   int global_limit = 0;
+  AlertConfig alerts;                   // channels and pings; none: this node tells nobody
+  AlertSender* alert_sender = nullptr;  // outlives the node; null: this node sends nothing
   std::string audit;           // when the audit of all jobs looks, cron in UTC; empty: kStoreAudit
   std::string runtime_folder;  // of the runs' sockets; empty: see NodeFolder::Open
   std::string history_file;    // the event history, witness W1; empty: none
@@ -66,6 +69,8 @@ class ServingNode {
   Engine& engine() { return *engine_; }
   Database& database() { return *database_; }
   const std::string& name() const { return name_; }
+  // Another file was read.
+  void SetAlerts(AlertConfig config);
 
  private:
   ServingNode() = default;
@@ -74,7 +79,8 @@ class ServingNode {
   std::unique_ptr<Database> beat_database_;  // its calls' deadline fits the shortest lease
   std::unique_ptr<History> history_;
   std::unique_ptr<Runner> runner_;
-  std::unique_ptr<Door> door_;      // null: none
+  std::unique_ptr<Door> door_;  // null: none
+  std::unique_ptr<AlertThread> alerts_;
   std::unique_ptr<Engine> engine_;  // it uses all of the above
   std::unique_ptr<AuditThread> audit_;
 };

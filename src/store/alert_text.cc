@@ -142,7 +142,7 @@ absl::Status NothingToAck(const AlertRow& row) {
 
 absl::Status NoSilence(int64_t id) {
   return absl::NotFoundError(
-      absl::StrCat("no silence ", id, " stands; `matins silence list` shows them"));
+      absl::StrCat("no silence ", id, " stands; `matins alerts silences` shows them"));
 }
 
 std::string AlertDetail(const AlertRow& row) {
