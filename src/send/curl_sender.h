@@ -1,5 +1,4 @@
-// Messages by HTTP and SMTP through libcurl, and to commands. The only folder with libcurl's
-// header.
+// Messages by HTTP and SMTP through libcurl, and to commands.
 #ifndef MATINS_SEND_CURL_SENDER_H_
 #define MATINS_SEND_CURL_SENDER_H_
 
