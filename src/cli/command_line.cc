@@ -45,6 +45,7 @@ void AddAll(CLI::App& app, Shell& shell) {
   AddAlertsCommand(app, shell);
   AddWhyCommand(app, shell);
   AddDrillCommand(app, shell);
+  AddPreflightCommand(app, shell);
   AddLimitsCommand(app, shell);
   AddNextCommand(app, shell);
   AddLintCommand(app, shell);

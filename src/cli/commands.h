@@ -20,6 +20,7 @@ void AddAuditCommand(CLI::App& app, Shell& shell);
 void AddAlertsCommand(CLI::App& app, Shell& shell);
 void AddWhyCommand(CLI::App& app, Shell& shell);
 void AddDrillCommand(CLI::App& app, Shell& shell);
+void AddPreflightCommand(CLI::App& app, Shell& shell);
 void AddNextCommand(CLI::App& app, Shell& shell);
 void AddLintCommand(CLI::App& app, Shell& shell);
 void AddDatabaseCommands(CLI::App& app, Shell& shell);  // db, clock, epoch
