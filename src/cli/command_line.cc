@@ -46,6 +46,7 @@ void AddAll(CLI::App& app, Shell& shell) {
   AddWhyCommand(app, shell);
   AddDrillCommand(app, shell);
   AddPreflightCommand(app, shell);
+  AddSimulateCommands(app, shell);
   AddLimitsCommand(app, shell);
   AddNextCommand(app, shell);
   AddLintCommand(app, shell);

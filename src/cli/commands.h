@@ -21,6 +21,7 @@ void AddAlertsCommand(CLI::App& app, Shell& shell);
 void AddWhyCommand(CLI::App& app, Shell& shell);
 void AddDrillCommand(CLI::App& app, Shell& shell);
 void AddPreflightCommand(CLI::App& app, Shell& shell);
+void AddSimulateCommands(CLI::App& app, Shell& shell);  // simulate, diff
 void AddNextCommand(CLI::App& app, Shell& shell);
 void AddLintCommand(CLI::App& app, Shell& shell);
 void AddDatabaseCommands(CLI::App& app, Shell& shell);  // db, clock, epoch

@@ -96,4 +96,22 @@ bool ModelDatabase::CommitByJob(const PeriodKey& key, int generation, int64_t fe
   return true;
 }
 
+std::vector<PeriodRow> ModelDatabase::TakeSettled(const std::string& job, size_t keep) {
+  absl::MutexLock lock(&state_->mutex);
+  std::vector<PeriodRow> settled;
+  for (const auto& [key, row] : state_->rows) {
+    const bool final = row.status == PeriodStatus::kDone || row.status == PeriodStatus::kSkipped;
+    if (key.job == job && final) settled.push_back(row);
+  }
+  std::sort(settled.begin(), settled.end(),
+            [](const PeriodRow& a, const PeriodRow& b) { return a.due < b.due; });
+  settled.resize(settled.size() - std::min(keep, settled.size()));
+  for (const PeriodRow& row : settled) {
+    state_->rows.erase(row.key);
+    // Their attempts went with them.
+    state_->runs.erase(row.fence);
+  }
+  return settled;
+}
+
 }  // namespace matins::model

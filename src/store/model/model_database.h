@@ -1,9 +1,12 @@
 // The store in memory: it answers what every store must answer, by the plainest means there are. It
-// predicts the right answer in tests and in the simulator; no promise counts as proved on it.
+// predicts the right answer in tests, in the simulator and for `matins simulate`; no promise counts
+// as proved on it.
 #ifndef MATINS_STORE_MODEL_MODEL_DATABASE_H_
 #define MATINS_STORE_MODEL_MODEL_DATABASE_H_
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "job/values.h"
@@ -36,6 +39,9 @@ class ModelDatabase final : public Database {
   // in whole milliseconds for the lease and `finished` for the row. False: refused.
   bool CommitByJob(const PeriodKey& key, int generation, int64_t fence, absl::Time instant,
                    absl::Time finished);
+  // Takes out DONE and SKIPPED rows of the job, all but the newest `keep`, as though their history
+  // had been removed: for long simulations, since the model looks at all that it has.
+  std::vector<PeriodRow> TakeSettled(const std::string& job, size_t keep);
 
  private:
   const std::shared_ptr<State> state_;
