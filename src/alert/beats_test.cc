@@ -414,6 +414,27 @@ TEST_F(Told, AgainEachDayUntilSomebodySaysThatItIsKnown) {
   EXPECT_THAT(sender_.Take(), IsEmpty());
 }
 
+TEST_F(Told, AForgottenSuspensionOnceAndOnceWhenItEnds) {
+  Apply(Daily("recon"));
+  AlertConfig config = Config();
+  config.channels[0].remind = absl::InfiniteDuration();
+  const auto node = Node("a", config);
+  nodes_ = {node.get()};
+  auditor_ = Auditor(acts_.get(), *database_);
+  Until("2026-10-30T01:00:01Z");
+  Run(Outcome::Kind::kDone);
+  ASSERT_OK(acts_->Suspend("recon", {"cli:ann", "year end"}));
+  Until("2026-11-05T00:00:00Z", absl::Minutes(10));
+  EXPECT_THAT(sender_.Take(), IsEmpty()) << "it is not alarmed of for a week";
+  Until("2026-11-12T00:00:00Z", absl::Minutes(10));
+  EXPECT_THAT(sender_.Take(), ElementsAre(HasSubstr("suspended")));
+  EXPECT_THAT(sender_.messages.back().text, HasSubstr("by cli:ann: year end"));
+  ASSERT_OK(acts_->Resume("recon", std::nullopt, {"cli:ann", "over"}));
+  for (int i = 0; i < 20; ++i) Run(Outcome::Kind::kDone);
+  Until("2026-11-12T06:00:00Z", absl::Minutes(10));
+  EXPECT_THAT(sender_.Take(), ElementsAre(HasSubstr("resolved: recon")));
+}
+
 TEST_F(Told, InTheChannelsThatTheJobNames) {
   Job night = Daily("night");
   night.alerts = std::vector<std::string>{"page"};

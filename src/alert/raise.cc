@@ -141,7 +141,9 @@ class AuditReader {
     for (const std::string& period : periods) {
       AlertRaise one = raise;
       one.period = period;
-      one.key.about = one.key.job.empty() ? audit_.beat : period;
+      // A suspension, or a calendar's end, goes on over periods.
+      const bool going_on = one.kind == "suspended" || one.kind == "unknown";
+      one.key.about = one.key.job.empty() ? audit_.beat : going_on ? "" : period;
       // The instant of the first alone is known; of a whole job the newest counts.
       one.text = absl::StrCat(one.key.job.empty() ? "the store" : one.key.job,
                               period.empty() ? "" : " ", period, " ", one.kind, ": ", why);

@@ -175,35 +175,31 @@ absl::Status EndSilence(Session& session, const Shell& shell, const AlertArgs& a
   return absl::OkStatus();
 }
 
-absl::StatusOr<AlertConfig> ConfigOf(const std::string& path) {
-  ASSIGN_OR_RETURN(JobFile file, ParseJobFile(path));
-  return std::move(file.alerts);
-}
-
 absl::Status Test(const Shell& shell, const AlertArgs& args) {
-  ASSIGN_OR_RETURN(const AlertConfig config, ConfigOf(args.file));
+  ASSIGN_OR_RETURN(const JobFile file, ParseJobFile(args.file));
   const std::unique_ptr<AlertSender> sender = NewCurlSender();
-  RETURN_IF_ERROR(TestChannel(config, args.channel, absl::StrCat("cli:", WhoAmI()), *sender));
+  RETURN_IF_ERROR(TestChannel(file.alerts, args.channel, absl::StrCat("cli:", WhoAmI()), *sender));
   shell.Tell({{"channel", args.channel}, {"sent", true}},
              absl::StrCat("channel ", args.channel, " has taken a message"));
   return absl::OkStatus();
 }
 
 absl::Status SendOnce(Session& session, Shell& shell, const AlertArgs& args) {
-  ASSIGN_OR_RETURN(const AlertConfig config, ConfigOf(args.file));
+  ASSIGN_OR_RETURN(const JobFile file, ParseJobFile(args.file));
   const std::unique_ptr<AlertSender> sender = NewCurlSender();
   nlohmann::json messages = nlohmann::json::array();
   std::string lines;
-  RETURN_IF_ERROR(SendAlertsOnce(session, config, *sender, [&](const AlertTold& told) {
-    if (!told.status.ok()) shell.SetExit(kExitFailed);
-    messages.push_back({{"channel", told.channel},
-                        {"subject", ValidUtf8(told.message.subject)},
-                        {"sent", told.status.ok()},
-                        {"error", ValidUtf8(std::string(told.status.message()))}});
-    absl::StrAppend(&lines, told.channel, ": ", told.message.subject,
-                    told.status.ok() ? "" : ": NOT SENT: ", std::string(told.status.message()),
-                    "\n");
-  }));
+  RETURN_IF_ERROR(
+      SendAlertsOnce(session, file.alerts, file.audit, *sender, [&](const AlertTold& told) {
+        if (!told.status.ok()) shell.SetExit(kExitFailed);
+        messages.push_back({{"channel", told.channel},
+                            {"subject", ValidUtf8(told.message.subject)},
+                            {"sent", told.status.ok()},
+                            {"error", ValidUtf8(std::string(told.status.message()))}});
+        absl::StrAppend(&lines, told.channel, ": ", told.message.subject,
+                        told.status.ok() ? "" : ": NOT SENT: ", std::string(told.status.message()),
+                        "\n");
+      }));
   if (shell.json()) {
     shell.PrintJson({{"messages", std::move(messages)}});
   } else {
@@ -262,7 +258,8 @@ void AddSending(CLI::App& alerts, Shell& shell) {
   auto send = std::make_shared<AlertArgs>();
   CLI::App& sent =
       AddOne(alerts, shell, "send",
-             "looks, and sends what is due, once, as a node does all the time; exit code 1 where a "
+             "audits where that is due, looks, and sends, once, as a node does all the time; exit "
+             "code 1 where a "
              "message did not go",
              send, [](Session& s, Shell& out, const AlertArgs& a) { return SendOnce(s, out, a); });
   sent.add_option("--file", send->file, "the job file with alerts:")->required();

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "audit/beats.h"
 #include "base/clock.h"
 #include "base/status.h"
 
@@ -173,11 +174,27 @@ absl::Status TestChannel(const AlertConfig& config, absl::string_view channel,
   return absl::Status(sent.code(), absl::StrCat("channel ", channel, ": ", sent.message()));
 }
 
-absl::Status SendAlertsOnce(Session& session, const AlertConfig& config, AlertSender& sender,
+absl::Status SendAlertsOnce(Session& session, const AlertConfig& config,
+                            const std::string& store_schedule, AlertSender& sender,
                             std::function<void(const AlertTold&)> tell) {
   ASSIGN_OR_RETURN(std::unique_ptr<ActStore> acts, session.database().OpenActs());
   AlertBeats beats(std::move(acts), sender,
                    {.by = session.who(), .config = config, .tell = std::move(tell)});
+  const auto ping = [&beats](AlertBeats::PingKind kind) {
+    // What failed is an alert by now.
+    beats.Ping(kind).IgnoreError();
+  };
+  ASSIGN_OR_RETURN(std::unique_ptr<ActStore> audited, session.database().OpenActs());
+  AuditBeats audits(std::move(audited), {.by = session.who(),
+                                         .store_schedule = store_schedule,
+                                         .tell =
+                                             [&](const MadeAudit& made) {
+                                               ping(made.report.alarms > 0
+                                                        ? AlertBeats::PingKind::kFail
+                                                        : AlertBeats::PingKind::kSuccess);
+                                             },
+                                         .begun = [&] { ping(AlertBeats::PingKind::kStart); }});
+  RETURN_IF_ERROR(audits.Step().status());
   return beats.Step().status();
 }
 

@@ -75,8 +75,10 @@ absl::StatusOr<int64_t> SilenceAlerts(Session& session, const SilenceArgs& args)
 // Sends a message that says that it is a test, now, once.
 absl::Status TestChannel(const AlertConfig& config, absl::string_view channel,
                          absl::string_view who, AlertSender& sender);
-// Looks and sends as a node does, once: for where no node runs.
-absl::Status SendAlertsOnce(Session& session, const AlertConfig& config, AlertSender& sender,
+// Makes the audits that are due, looks and sends as a node does, once: for where no node runs.
+// `store_schedule`: of the audit of all jobs, as AuditBeatsOptions has it.
+absl::Status SendAlertsOnce(Session& session, const AlertConfig& config,
+                            const std::string& store_schedule, AlertSender& sender,
                             std::function<void(const AlertTold&)> tell);
 
 }  // namespace matins

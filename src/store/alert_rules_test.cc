@@ -2,6 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/random.h"
+
 namespace matins {
 namespace {
 
@@ -188,6 +198,111 @@ TEST_F(Alert, OfAWholeJobCountsItsPeriods) {
   EXPECT_EQ(row_.count, 2);
   EXPECT_EQ(row_.period, "2026-10-30");
   EXPECT_TRUE(row_.told()) << "it is one episode";
+}
+
+// A thing that goes wrong and is mended at random, nodes that read it and write what they read much
+// later and in any order, senders that fail and die.
+class AnyOrder {
+ public:
+  explicit AnyOrder(uint64_t seed) : random_(seed) {}
+
+  void Run() {
+    for (now_ = 1; now_ < 300; ++now_) {
+      if (Chance(10)) Toggle();
+      if (Chance(3)) Look();
+      if (Chance(3)) WriteOne();
+      if (Chance(4)) Send();
+    }
+    // Then all is quiet: what was read is written, all looks and sends as it should.
+    while (!read_.empty()) WriteOne();
+    for (int i = 0; i < 10; ++i) {
+      now_ += 200;
+      Look();
+      while (!read_.empty()) WriteOne();
+      may_fail_ = false;
+      Send();
+    }
+  }
+
+  bool wrong() const { return wrong_; }
+  int onsets() const { return onsets_; }
+  const AlertRow& row() const { return row_; }
+  // What was delivered, a repetition of the same message once.
+  const std::vector<std::string>& told() const { return told_; }
+
+ private:
+  bool Chance(int one_in) { return random_.Next() % static_cast<uint64_t>(one_in) == 0; }
+  void Toggle() {
+    wrong_ = !wrong_;
+    if (wrong_) {
+      onset_ = now_;
+      ++onsets_;
+    }
+  }
+  void Look() { read_.push_back({wrong_, wrong_ ? onset_ : now_}); }
+  void WriteOne() {
+    if (read_.empty()) return;
+    const size_t i = random_.Next() % read_.size();
+    const auto [wrong, at] = read_[i];
+    read_.erase(read_.begin() + static_cast<ptrdiff_t>(i));
+    if (wrong) {
+      AlertRaise raise = Gap(At(at));
+      raise.remind = absl::InfiniteDuration();
+      RaiseAlert(raise, At(now_), row_);
+      row_.id = 1;
+    } else if (row_.id != 0) {
+      ResolveAlert(Good(At(at)), At(now_), false, row_);
+    }
+  }
+  void Send() {
+    if (row_.next_at > At(now_)) return;
+    const AlertStep step = NextStep(row_);
+    const int episode = row_.episode;
+    ClaimAlert("n", At(now_), row_);
+    const bool fails = may_fail_ && Chance(3), dies = may_fail_ && Chance(4);
+    if (!fails) {
+      std::string message = absl::StrCat(step == AlertStep::kFire ? "fire " : "resolve ", episode);
+      if (told_.empty() || told_.back() != message) told_.push_back(std::move(message));
+    }
+    // What is read meanwhile is written meanwhile.
+    if (Chance(2)) Look();
+    if (Chance(2)) WriteOne();
+    if (!dies) EndAlert({1, step, fails ? "no" : ""}, "n", At(now_), row_);
+  }
+
+  SeededRandom random_;
+  int now_ = 0, onset_ = 0, onsets_ = 0;
+  bool wrong_ = false, may_fail_ = true;
+  AlertRow row_;
+  std::vector<std::pair<bool, int>> read_;
+  std::vector<std::string> told_;
+};
+
+TEST(AlertInAnyOrder, ComesToTheTruthAndTellsEachEpisodeOnceAndInOrder) {
+  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+    AnyOrder run(seed);
+    run.Run();
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", absl::StrJoin(run.told(), ", ")));
+    if (run.onsets() == 0) {
+      ASSERT_TRUE(run.told().empty());
+      continue;
+    }
+    ASSERT_EQ(run.row().id == 0 ? false : run.row().open(), run.wrong());
+    if (run.wrong()) {
+      ASSERT_TRUE(run.row().told());
+      ASSERT_TRUE(absl::StartsWith(run.told().back(), "fire"));
+    } else if (!run.told().empty()) {
+      ASSERT_TRUE(absl::StartsWith(run.told().back(), "resolve"));
+    }
+    // An episode's fire comes before its resolve, each once; and none is of a thing that was not.
+    std::set<std::string> once;
+    for (const std::string& message : run.told()) ASSERT_TRUE(once.insert(message).second);
+    for (const std::string& message : run.told()) {
+      if (!absl::StartsWith(message, "resolve")) continue;
+      ASSERT_TRUE(once.contains(absl::StrCat("fire", message.substr(7))));
+    }
+    ASSERT_LE(run.row().episode, run.onsets());
+  }
 }
 
 }  // namespace

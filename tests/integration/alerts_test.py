@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Alerts of real nodes to a real web server, and `matins alerts`, on each store."""
+import datetime
 import http.server
 import json
 import os
@@ -168,6 +169,26 @@ class Alerts:
         self.assertIn('recon', self.ok('alerts', 'send', '--file', self.file))
         self.assertEqual(len(self.receiver.told), 1)
         self.assertIn('nothing to tell', self.ok('alerts', 'send', '--file', self.file))
+
+    def test_without_a_node_such_calls_audit_too(self):
+        day = (datetime.datetime.now(datetime.timezone.utc).date() - datetime.timedelta(days=2)).isoformat()
+        self.write(f'''
+alerts: {{ channels: {{ ops: {{ kind: webhook, url: {{ env: OPS_URL }} }} }} }}
+jobs:
+  - name: nightly
+    schedule: "0 0 * * *"
+    period: day
+    biz_date: -1d
+    misfire: each
+    done_by: 1s
+    backfill: {{ start: {day} }}
+    run: {{ command: [/bin/true] }}
+''')
+        self.ok('job', 'apply', self.file)
+        eventually('the deadline', lambda: self.run_matins('audit').returncode == 1)
+        self.ok('alerts', 'send', '--file', self.file)
+        self.assertEqual({alert['kind'] for _, _, message in self.receiver.told for alert in message['alerts']}, {'absent'})
+        self.ok('audit', '--check-age', '1h')
 
 
 class OnSqlite(Alerts, StoreCase):

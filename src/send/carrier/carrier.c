@@ -43,7 +43,8 @@ static size_t GiveBody(char* data, size_t size, size_t count, void* from) {
 static char* ReadItem(char name[32], size_t* size) {
   unsigned long length = 0;
   char* bytes;
-  if (scanf("%31s %lu", name, &length) != 2 || length > kMostOfItem || getchar() != '\n') return NULL;
+  if (scanf("%31s %lu", name, &length) != 2 || length > kMostOfItem || getchar() != '\n')
+    return NULL;
   bytes = malloc(length + 1);
   if (bytes == NULL || fread(bytes, 1, length, stdin) != length) return NULL;
   bytes[length] = '\0';
