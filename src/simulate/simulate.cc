@@ -83,7 +83,7 @@ absl::Status Simulation::Prepare() {
   database_ = std::make_unique<model::ModelDatabase>(options);
   ASSIGN_OR_RETURN(store_, database_->Open());
   ASSIGN_OR_RETURN(acts_, database_->OpenActs());
-  node_ = std::make_unique<SimulatedNode>(request_, jobs_, *store_, now_);
+  node_ = std::make_unique<SimulatedNode>(request_, *store_, now_);
   RETURN_IF_ERROR(node_->Tick());
   RETURN_IF_ERROR(acts_->Apply(apply).status());
   if (request_.limits.empty()) return absl::OkStatus();

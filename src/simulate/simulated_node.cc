@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "job/json.h"
+#include "job/resolve.h"
 
 namespace matins {
 namespace {
@@ -19,12 +21,10 @@ constexpr absl::Duration kAgain = absl::Hours(1);
 
 }  // namespace
 
-SimulatedNode::SimulatedNode(const SimulateRequest& request,
-                             const std::map<std::string, ResolvedJob>& jobs, Store& store,
-                             const absl::Time& now)
-    : request_(request), jobs_(jobs), store_(store), now_(now), start_(now), next_look_(now) {
+SimulatedNode::SimulatedNode(const SimulateRequest& request, Store& store, const absl::Time& now)
+    : request_(request), store_(store), now_(now), start_(now), next_look_(now) {
   std::set<std::string> labels;
-  for (const auto& [name, job] : jobs) labels.insert(job.job.nodes.begin(), job.job.nodes.end());
+  for (const Job& job : request.jobs) labels.insert(job.nodes.begin(), job.nodes.end());
   id_ = {"simulated", {labels.begin(), labels.end()}};
   next_start_ = now;
 }
@@ -68,7 +68,7 @@ absl::Status SimulatedNode::Beat() {
   std::vector<ExtendRequest> beats;
   for (auto& [fence, run] : running_) {
     if (run.beat > now_) continue;
-    const absl::Duration ttl = jobs_.at(run.claim.key.job).job.lock.ttl;
+    const absl::Duration ttl = Current(run.claim.key.job).lock.ttl;
     beats.push_back({TicketOf(run.claim), ttl});
     run.beat = now_ + ttl - ttl / 4;
     run.lease = now_ + ttl;
@@ -80,7 +80,7 @@ absl::Status SimulatedNode::FinishEnded() {
   std::vector<FinishRequest> ends;
   for (const auto& [fence, run] : running_) {
     if (run.ends > now_) continue;
-    const Job& job = jobs_.at(run.claim.key.job).job;
+    const Job& job = Current(run.claim.key.job);
     Outcome outcome;
     outcome.started_at = run.claim.claimed_at;
     if (!run.in_time) {
@@ -108,7 +108,7 @@ absl::Status SimulatedNode::ReapLost() {
   std::vector<ReapRequest> reaps;
   for (const StaleRun& run : stale) {
     if (running_.contains(run.row.fence)) continue;
-    const LossVerdict verdict = AfterLoss(jobs_.at(run.row.key.job).job, run.row);
+    const LossVerdict verdict = AfterLoss(Current(run.row.key.job), run.row);
     reaps.push_back({{run.row.key, run.row.generation, run.row.fence, run.row.nonce},
                      verdict.to,
                      verdict.reason,
@@ -145,9 +145,12 @@ absl::StatusOr<bool> SimulatedNode::PlanJobs(DueJobs due) {
   for (const JobState& state : due.jobs) {
     PlanInput input;
     input.state = &state;
-    // One version: nobody changes a definition here.
-    const std::vector<VersionInForce> versions = {
-        {state.versions.back().number, state.versions.back().from, &jobs_.at(state.job)}};
+    std::vector<VersionInForce> versions;
+    for (const JobVersion& version : state.versions) {
+      ASSIGN_OR_RETURN(const ResolvedJob* const meaning, Meaning(version.definition));
+      versions.push_back({version.number, version.from, meaning});
+      current_[state.job] = meaning;
+    }
     input.versions = versions;
     input.now = due.now;
     input.ahead = absl::ZeroDuration();
@@ -164,6 +167,16 @@ absl::StatusOr<bool> SimulatedNode::PlanJobs(DueJobs due) {
   RETURN_IF_ERROR(store_.Plan(plans).status());
   next_start_ = now_;
   return true;
+}
+
+absl::StatusOr<const ResolvedJob*> SimulatedNode::Meaning(const std::string& definition) {
+  std::unique_ptr<ResolvedJob>& meaning = meanings_[definition];
+  if (meaning == nullptr) {
+    ASSIGN_OR_RETURN(const Job job, JobFromJson(definition));
+    ASSIGN_OR_RETURN(ResolvedJob resolved, ResolveJob(job));
+    meaning = std::make_unique<ResolvedJob>(std::move(resolved));
+  }
+  return meaning.get();
 }
 
 absl::StatusOr<bool> SimulatedNode::StartDue() {
@@ -187,7 +200,7 @@ absl::StatusOr<bool> SimulatedNode::StartDue() {
       } else if (answer.result == StartResult::kMissed || answer.result == StartResult::kGap) {
         again.insert(answer.key.job);
       } else if (answer.result == StartResult::kBusy &&
-                 jobs_.at(answer.key.job).job.overlap == Overlap::kReplace) {
+                 Current(answer.key.job).overlap == Overlap::kReplace) {
         newcomers.push_back(answer.key);
       }
     }
@@ -218,7 +231,7 @@ absl::Status SimulatedNode::Replace(const std::vector<PeriodKey>& newcomers) {
 }
 
 void SimulatedNode::Launch(const Claim& claim) {
-  const Job& job = jobs_.at(claim.key.job).job;
+  const Job& job = Current(claim.key.job);
   const absl::Duration takes = DurationOf(job.name);
   Run run;
   run.claim = claim;
