@@ -178,10 +178,10 @@ class Exec(ExecCase):
 
     def test_what_falls_due_meanwhile_is_run_too(self):
         # Who came for it found this call at work.
-        config = self.config(schedule='* * * * * *', period='fire', backfill='{ max_periods: 2 }')
-        self.expect(0, 'recon', *config, run=('sh', '-c', 'echo $MATINS_PERIOD >> ran; test $(wc -l < ran) != 1 || sleep 3'))
+        config = self.config(schedule='*/3 * * * * *', period='fire', backfill='{ max_periods: 1 }')
+        self.expect(0, 'recon', *config, run=('sh', '-c', 'echo $MATINS_PERIOD >> ran; test $(wc -l < ran) != 1 || sleep 4'))
         ran = self.lines('ran')
-        self.assertIn(len(ran), (2, 3), ran)
+        self.assertGreaterEqual(len(ran), 2, ran)
         self.assertEqual(ran, sorted(set(ran)))
 
     def test_suspended_jobs_run_nothing(self):
