@@ -27,7 +27,8 @@ inline constexpr absl::Duration kAlertBackoffMin = absl::Seconds(30);
 inline constexpr absl::Duration kAlertBackoffMax = absl::Hours(1);
 // How long the row of an alert that is over is kept.
 inline constexpr absl::Duration kAlertKept = absl::Hours(24 * 90);
-// The most that one look reads of each kind of trouble.
+// The most that one look reads of each kind of trouble, and of the newest acts and audits: what is
+// older has been read.
 inline constexpr int kMostTroubles = 5000;
 
 // What is wrong: whatever sees it, however often, it is one alert a channel.

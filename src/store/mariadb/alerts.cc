@@ -167,9 +167,11 @@ absl::StatusOr<AlertFacts> MariadbActs::ReadAlertFacts(const AlertLook& look) {
       Sql("SELECT name, value FROM matins_meta WHERE name IN ('alerts_looked', "
           "'clock_frozen_why')"),
       Sql("SELECT id, beat, due_at, by_whom, started_at, finished_at, expected, done, findings, "
-          "alarms, canary, detail FROM job_audit WHERE finished_at >= ? AND beat <> 'hand' AND id "
+          "alarms, canary, detail FROM job_audit WHERE id > COALESCE((SELECT MAX(id) FROM "
+          "job_audit), "
+          "0) - ? AND finished_at >= ? AND beat <> 'hand' AND id "
           "NOT IN (?) ORDER BY finished_at, id",
-          {since, IdTable(look.known_audits)}),
+          {kMostTroubles, since, IdTable(look.known_audits)}),
       Sql(absl::StrCat("SELECT a.channel, MIN(a.next_at) FROM job_alert a WHERE a.next_at IS NOT "
                        "NULL AND ",
                        kNotSilenced, " GROUP BY a.channel ORDER BY a.channel"))};

@@ -177,12 +177,14 @@ absl::StatusOr<AlertFacts> PostgresActs::ReadAlertFacts(const AlertLook& look) {
       session_.Of("select @NOW"),
       session_.Of("select key, value from @.matins_meta where key in ('alerts_looked', "
                   "'clock_frozen_why')"),
-      session_.Of("select id, beat, due_at, by_whom, started_at, finished_at, expected, done, "
-                  "findings, alarms, canary, detail from @.job_audit where finished_at >= "
-                  "coalesce($1::timestamptz, timestamptz 'epoch') and beat <> 'hand' and id <> all "
-                  "(select x::bigint from json_array_elements_text($2::json) x) order by "
-                  "finished_at, id",
-                  {TimeParam(look.since), JsonNumbers(look.known_audits)}),
+      session_.Of(
+          "select id, beat, due_at, by_whom, started_at, finished_at, expected, done, "
+          "findings, alarms, canary, detail from @.job_audit where id > coalesce((select "
+          "max(id) from @.job_audit), 0) - $3::int and finished_at >= "
+          "coalesce($1::timestamptz, timestamptz 'epoch') and beat <> 'hand' and id <> all "
+          "(select x::bigint from json_array_elements_text($2::json) x) order by "
+          "finished_at, id",
+          {TimeParam(look.since), JsonNumbers(look.known_audits), absl::StrCat(kMostTroubles)}),
       session_.Of(absl::StrCat("select a.channel, min(a.next_at) from @.job_alert a where "
                                "a.next_at is not null and ",
                                NotSilenced(), " group by a.channel order by a.channel"))};

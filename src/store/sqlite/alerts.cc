@@ -184,9 +184,11 @@ void ReadTroubles(Connection& db, absl::Time since, AlertFacts& facts) {
 void ReadEndedAudits(Connection& db, const AlertLook& look, AlertFacts& facts) {
   Statement q = db.Sql(
       "SELECT id, beat, due_at, by_whom, started_at, finished_at, expected, done, findings, "
-      "alarms, canary, detail FROM job_audit WHERE finished_at >= ?1 AND beat <> 'hand' AND id NOT "
-      "IN (SELECT value FROM json_each(?2)) ORDER BY finished_at, id",
-      look.since, JsonNumbers(look.known_audits));
+      "alarms, canary, detail FROM job_audit WHERE id > coalesce((SELECT max(id) FROM job_audit), "
+      "0) "
+      "- ?3 AND finished_at >= ?1 AND beat <> 'hand' AND id NOT IN (SELECT value FROM "
+      "json_each(?2)) ORDER BY finished_at, id",
+      look.since, JsonNumbers(look.known_audits), kMostTroubles);
   while (q.Next()) {
     facts.audits.push_back({q.Int(0), q.Text(1), q.Time(2, kPast), q.Text(3), q.Time(4, kPast),
                             q.Time(5, kPast), q.Int(6), q.Int(7), q.Int(8), q.Int(9), q.Bool(10),
