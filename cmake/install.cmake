@@ -4,6 +4,10 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS matins RUNTIME COMPONENT program)
+install(DIRECTORY lab DESTINATION ${CMAKE_INSTALL_DATADIR}/matins COMPONENT program
+  PATTERN "*_test.py" EXCLUDE PATTERN __pycache__ EXCLUDE PATTERN CMakeLists.txt EXCLUDE)
+install(DIRECTORY tools/checker DESTINATION ${CMAKE_INSTALL_DATADIR}/matins/lab COMPONENT program
+  PATTERN "*_test.py" EXCLUDE PATTERN __pycache__ EXCLUDE)
 if(MATINS_SANITIZE)
   return()  # nothing of such a build is for others
 endif()

@@ -52,6 +52,7 @@ void AddAll(CLI::App& app, Shell& shell) {
   AddLintCommand(app, shell);
   AddInRunCommands(app, shell);
   AddDatabaseCommands(app, shell);
+  AddLabCommand(app, shell);
   AddDemoCommand(app, shell);
   AddHousekeepingCommands(app, shell);
 }

@@ -26,6 +26,7 @@ void AddNextCommand(CLI::App& app, Shell& shell);
 void AddLintCommand(CLI::App& app, Shell& shell);
 void AddDatabaseCommands(CLI::App& app, Shell& shell);  // db, clock, epoch
 void AddInRunCommands(CLI::App& app, Shell& shell);     // checkpoint, result, fence [sql]
+void AddLabCommand(CLI::App& app, Shell& shell);
 void AddDemoCommand(CLI::App& app, Shell& shell);
 void AddHousekeepingCommands(CLI::App& app,
                              Shell& shell);  // version, completion, guard-return (hidden)

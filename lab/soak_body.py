@@ -1,6 +1,6 @@
-"""What the jobs of fault_run.py run: steps into a business table, each fenced in its own transaction.
+"""What the jobs of a soak (workload.py) run: steps into a business table, each fenced in its own transaction.
 
-    fault_run_body.py FOLDER STEPS SECONDS
+    soak_body.py FOLDER STEPS SECONDS
 
 FOLDER has business.db and fence.sql, the text of `matins fence sql --dialect sqlite`. The table `entry` has no key of its
 own, so that an effect that was applied twice is there twice.

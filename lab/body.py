@@ -1,0 +1,91 @@
+"""What the job of an experiment runs: steps into a business table, guarded or not, and gates at which it waits to be told.
+
+    body.py FOLDER GUARD GATE STEPS SECONDS
+
+GUARD  fence: raise, then each step under the fence, in its own transaction; key: each step once by a unique key;
+       none: nothing, as a job that trusts its lock
+GATE   before or after the effect, or none. The nth start of all makes FOLDER/ran.n and waits there for go.n, whose text is
+       its exit status, or for `go`, which lets all of them end well
+What it does stands in business.db: `entry` has no key of its own, so that what was done twice is there twice; `alive` has
+when each start began and ended.
+"""
+import os
+import sqlite3
+import sys
+import time
+
+from soak_body import STALE, checkpoint, statement
+
+TABLES = ('create table if not exists entry (job text, period text, step int, generation int, fence int, at real)',
+          'create table if not exists once (job text, period text, step int, primary key (job, period, step))',
+          'create table if not exists alive (n int, job text, period text, fence int, pid int, began real, ended real)')
+
+
+def number(folder):
+    n = 1
+    while True:
+        try:
+            os.mkdir(os.path.join(folder, f'ran.{n}'))
+            return n
+        except FileExistsError:
+            n += 1
+
+
+def wait(folder, n):
+    mine, all_ = os.path.join(folder, f'go.{n}'), os.path.join(folder, 'go')
+    while True:
+        if os.path.exists(mine):
+            with open(mine) as f:
+                return int(f.read())
+        if os.path.exists(all_):
+            return 0
+        time.sleep(0.01)
+
+
+def main(folder, guard, gate, steps, seconds):
+    me = dict(job=os.environ.get('MATINS_JOB', 'work'), period=os.environ.get('MATINS_PERIOD', os.environ.get('LAB_PERIOD', '')),
+              generation=int(os.environ.get('MATINS_GENERATION', 1)), fence=int(os.environ.get('MATINS_FENCE', 0)))
+    db = sqlite3.connect(os.path.join(folder, 'business.db'), timeout=30, isolation_level=None)
+    first = 1
+    if guard == 'fence':
+        raised = db.execute(statement(folder, 'INSERT INTO matins_fence'), me).fetchall()
+        if not raised:
+            return STALE
+        first = raised[0][0] + 1
+    n = number(folder)
+    db.execute('insert into alive values (?, ?, ?, ?, ?, ?, null)', (n, me['job'], me['period'], me['fence'], os.getpid(), time.time()))
+    try:
+        status = wait(folder, n) if gate == 'before' else 0
+        if status == 0:
+            status = effects(db, folder, guard, me, first, steps, seconds)
+        if status == 0 and gate == 'after':
+            status = wait(folder, n)
+        return status
+    finally:
+        if db.in_transaction:
+            db.execute('rollback')
+        db.execute('update alive set ended = ? where n = ?', (time.time(), n))
+
+
+def effects(db, folder, guard, me, first, steps, seconds):
+    for step in range(first, steps + 1):
+        time.sleep(seconds)
+        at = me | dict(step=step, at=time.time())
+        db.execute('begin immediate')
+        new = True
+        if guard == 'fence':
+            if db.execute(statement(folder, 'UPDATE matins_fence'), at).rowcount != 1:
+                return STALE
+            new = db.execute(statement(folder, 'INSERT INTO matins_effect'), at).rowcount == 1
+        elif guard == 'key':
+            new = db.execute('insert or ignore into once values (:job, :period, :step)', at).rowcount == 1
+        if new:
+            db.execute('insert into entry values (:job, :period, :step, :generation, :fence, :at)', at)
+        db.execute('commit')
+        if guard == 'fence' and 'MATINS_SOCKET' in os.environ and checkpoint(step) is False:
+            return STALE
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(*sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5])))

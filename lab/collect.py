@@ -1,0 +1,87 @@
+"""From a stage that is over into the folder of its sample: everything that the verdict needs, and nothing that is judged here."""
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from datetime import datetime, timezone
+
+import keep
+from program import MATINS, PATIENCE, checker_folder
+
+TABLES = ('job_watermark', 'job_run', 'job_event', 'job_journal')
+AHEAD = 60          # what is planned ahead is due before the cut
+FOREVER = 10**9
+
+
+def collect(stage, folder):
+    conditions = stage.conditions
+    keep.write_json(os.path.join(folder, 'conditions.json'), dict(conditions=conditions, snapshot=stage.snapshot(), versions=versions(stage)))
+    keep.write_lines(os.path.join(folder, 'actions.jsonl'), [dict(at=stage.begun, what='begin'), *stage.told,
+                                                            dict(at=stage.ended, what='end', settled=stage.settled)])
+    entries, starts = stage.entries(), stage.starts()
+    keep.write_json(os.path.join(folder, 'business.json'), dict(
+        entry=[dict(zip(('job', 'period', 'step', 'at', 'fence'), row)) for row in entries],
+        alive=[dict(zip(('n', 'job', 'period', 'fence', 'pid', 'began', 'ended'), row)) for row in starts]))
+    fenced = conditions['job.guard'] == 'fence'
+    keep.write_lines(os.path.join(folder, 'effects.jsonl'), [dict(job=job, period=period, step=step - 1, db=at)
+                                                            for job, period, step, at, _ in entries] if fenced else [])
+    keep.write_lines(os.path.join(folder, 'demands.jsonl'), [dict(job=name, steps=conditions['job.steps'] if fenced else 0, same_tx=fenced, race=0.5)
+                                                            for name in job_names(conditions) if conditions['client.door'] != 'direct'])
+    for name in sorted(os.listdir(stage.folder)):
+        if name.startswith(('history-', 'node-', 'caller-')) and name.endswith(('.jsonl', '.log')):
+            with open(os.path.join(stage.folder, name), encoding='utf-8', errors='replace') as f:
+                keep.write(os.path.join(folder, name), f.read())
+    keep.write_lines(os.path.join(folder, 'metrics.jsonl'), stage.watch.metrics)
+    keep.write_json(os.path.join(folder, 'plans.json'), dict(before=stage.watch.plans, after=stage.watch.plans_after))
+    keep.write_json(os.path.join(folder, 'stop.json'), stage.watch.stopped or {})
+    keep.write_json(os.path.join(folder, 'rows.json'), {table: stage.sql(f'select * from {table}') for table in TABLES})
+    export(stage, folder)
+
+
+def job_names(conditions):
+    return ['work', *(f'work{n}' for n in range(2, conditions['job.copies'] + 1))]
+
+
+def export(stage, folder):
+    """The three witnesses merged into one history, by the checker's own exporter."""
+    quiet = 30 + AHEAD if stage.settled and not stage.experiment.told.get('leaves_open') else FOREVER
+    command = [sys.executable, '-B', os.path.join(checker_folder(), 'export.py'), stage.store.url, '--effects', os.path.join(folder, 'effects.jsonl'),
+               '--jobs', os.path.join(folder, 'demands.jsonl'), '--quiet', str(quiet), '--cut', str(time.time() + AHEAD)]
+    for name in sorted(os.listdir(folder)):
+        if name.startswith('history-'):
+            command += ['--history', os.path.join(folder, name)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    if done.returncode == 0:
+        keep.write(os.path.join(folder, 'evidence.jsonl'), done.stdout)
+    else:
+        keep.write(os.path.join(folder, 'export.log'), done.stderr)
+
+
+def versions(stage):
+    return dict(matins=told_version(), program=digest_of(MATINS), store=stage.store.version(), python=platform.python_version(),
+                kernel=platform.release(), processors=os.cpu_count(), checker={
+                    name: digest_of(os.path.join(checker_folder(), name)) for name in sorted(os.listdir(checker_folder())) if name.endswith('.py')})
+
+
+_known = {}
+
+
+def told_version():
+    if 'version' not in _known:
+        done = subprocess.run([MATINS, 'version', '-o', 'json'], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        _known['version'] = json.loads(done.stdout) if done.returncode == 0 else done.stderr
+    return _known['version']
+
+
+def digest_of(path):
+    with open(path, 'rb') as f:
+        return hashlib.file_digest(f, 'sha256').hexdigest()
+
+
+def fixed():
+    """What must not change while an experiment runs, cheap enough to be asked before each sample."""
+    told = os.stat(MATINS)
+    return dict(program=f'{told.st_size} bytes of {told.st_mtime_ns}', day=str(datetime.now(timezone.utc).date()))

@@ -1,0 +1,257 @@
+"""The verdict on an experiment, from its folder alone. The checker judges each sample's history; here it is put beside what was
+registered. Nothing here asks the store, the program or the clock.
+"""
+import bisect
+import os
+import sys
+from collections import Counter, defaultdict
+
+import keep
+import nodes
+from experiment import holds
+from program import checker_folder
+
+sys.path.insert(0, checker_folder())
+import checker  # noqa: E402
+import evidence  # noqa: E402
+import history  # noqa: E402
+import limits  # noqa: E402
+import replay  # noqa: E402
+
+NEEDED = ('conditions.json', 'actions.jsonl', 'business.json', 'effects.jsonl', 'demands.jsonl', 'metrics.jsonl', 'plans.json', 'stop.json',
+          'rows.json', 'evidence.jsonl')
+VALID, INVALID, INCONCLUSIVE = 'valid', 'invalid', 'inconclusive'
+# In these two baselines must be equal; of the others each run has its own.
+EXACT = 'settled', 'broken', 'done', 'skipped', 'failed', 'effects', 'doubled', 'missing', 'stopped'
+
+
+class Sample:
+    """One phase of an experiment, read from its folder."""
+
+    def __init__(self, folder):
+        self.folder, self.name = folder, os.path.basename(folder)
+        self.missing = [name for name in NEEDED if not os.path.exists(os.path.join(folder, name))]
+        if self.missing:
+            return
+        self.conditions = keep.read_json(self.path('conditions.json'))
+        self.actions = keep.read_lines(self.path('actions.jsonl'))
+        self.business = keep.read_json(self.path('business.json'))
+        self.stop = keep.read_json(self.path('stop.json'))
+        self.plans = keep.read_json(self.path('plans.json'))
+        self.events = history.read(self.path('evidence.jsonl'))
+        self.verdict = checker.check(self.events)
+        self.measures = self.measure()
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def histories(self):
+        return [self.path(name) for name in sorted(os.listdir(self.folder)) if name.startswith('history-')]
+
+    def answers(self):
+        count = Counter()
+        for path in self.histories():
+            count.update(f"{e['type']} {e['res']}" for e in history.read(path))
+        return count
+
+    def measure(self):
+        of, stats, answers = history.by_type(self.events), Counter(self.verdict['stats']), self.answers()
+        final = [e['state'] for e in of['final']]
+        reasons = Counter(e.get('reason') for e in of['jr'] if e['op'] == 'skip')
+        c = self.conditions['conditions']
+        entries = Counter((e['job'], e['period'], e['step']) for e in self.business['entry'])
+        done = {(row[0], row[1]) for row in self.done_rows()}
+        found = dict(
+            settled=bool(self.actions[-1]['settled']), seconds=round(self.actions[-1]['at'] - self.actions[0]['at'], 3),
+            broken=len(self.verdict['violations']),
+            done=final.count('DONE'), skipped=final.count('SKIPPED'), failed=final.count('FAILED'), rows=len(final),
+            claims=stats['claims'], commits=stats['commits'], lost=stats['lost'], reopened=stats['reopened'],
+            re_executions=stats['re_executions'],
+            refusals=nodes.refusals(answers), unknown=sum(n for what, n in answers.items() if what.endswith(' info')),
+            resolved_yes=answers['resolve yes'], resolved_no=answers['resolve no'],
+            attempts_failed=sum(e['op'] == 'fail' for e in of['jr']), heartbeats=sum(e['op'] == 'hb' for e in of['jr']),
+            starts=len(self.business['alive']), effects=len(self.business['entry']),
+            doubled=sum(n > 1 for n in entries.values()),
+            missing=sum((job, period, step) not in entries for job, period in done for step in range(1, c['job.steps'] + 1)),
+            at_once=most_at_once(self.business, lambda row: 0),
+            same_period_at_once=most_at_once(self.business, lambda row: (row['job'], row['period'])),
+            plan_changed=self.plans['before'] != self.plans['after'],
+            stopped=self.stop.get('condition', 'no'), written_after_stop=sum(self.stop.get('written_afterwards', {}).values()),
+            stop_seconds=self.stop.get('seconds_to_stop', 0))
+        for reason, n in reasons.items():
+            found[f'skipped_{reason}'] = n
+        for reason in ('missed', 'superseded', 'cap', 'expired'):
+            found.setdefault(f'skipped_{reason}', 0)
+        codes = [a['more'].split() for a in self.actions if a['what'] == 'exit codes']
+        if codes:
+            found['callers_ok'] = codes[0].count('0')
+        return found
+
+    def done_rows(self):
+        """(job, period's key), as the store names them."""
+        for row in self.raw('job_watermark'):
+            if 'DONE' in row:
+                yield row
+
+    def raw(self, table):
+        return keep.read_json(self.path('rows.json'))[table]
+
+    def broken_chain(self):
+        """Witnesses that say different things of one sample: evidence that was changed, whatever the manifest says."""
+        effects = keep.read_lines(self.path('effects.jsonl'))
+        told = Counter((e['job'], e['period'], e['step'] - 1) for e in self.business['entry'])
+        if effects and Counter((e['job'], e['period'], e['step']) for e in effects) != told:
+            yield 'effects.jsonl and business.json differ'
+        of = history.by_type(self.events)
+        if sum(1 for _ in of['effect']) != len(effects):
+            yield 'effects.jsonl and evidence.jsonl differ'
+        if len(of['jr']) < len(self.raw('job_journal')):
+            yield f'the journal has {len(self.raw("job_journal"))} entries, evidence.jsonl {len(of["jr"])}'
+        if len(of['final']) != len(self.raw('job_watermark')):
+            yield 'the rows of rows.json and evidence.jsonl differ'
+        answered = sum(e['type'] == 'commit' and e['res'] in ('ok', 'refused', 'info') for path in self.histories() for e in history.read(path))
+        if answered != len(of['commit']):
+            yield f'the nodes saw {answered} answers to a commit, evidence.jsonl has {len(of["commit"])}'
+
+    def first_deviation(self, failed=()):
+        """-> {event, phase, promise, what}: the first event of the history from which on a promise is broken; where no promise is, the
+        first pass condition that did not hold."""
+        violations = self.verdict['violations']
+        if violations:
+            return first_broken(self.events, violations) | dict(sample=self.name)
+        if failed:
+            late = next((a for a in self.actions if a['what'] == 'gave up'), None)
+            return dict(sample=self.name, event=late or dict(condition=failed[0]), phase='waiting' if late else 'effect', promise='I20' if late else None,
+                        what=late['more'] if late else f'{failed[0]} did not hold: {self.measures.get(failed[0].split()[0])}')
+        return None
+
+
+def most_at_once(business, key):
+    """How many bodies of one key lived at an instant. One that was killed has no end: it lived until its last effect at least."""
+    marks, last = defaultdict(list), {}
+    for entry in business['entry']:
+        last[entry['job'], entry['period'], entry['fence']] = entry['at']
+    for row in business['alive']:
+        end = row['ended'] or last.get((row['job'], row['period'], row['fence']), row['began']) + 1e-6
+        marks[key(row)] += [(row['began'], 1), (max(end, row['began'] + 1e-6), -1)]
+    most = 0
+    for found in marks.values():
+        now = 0
+        for _, step in sorted(found):
+            now += step
+            most = max(most, now)
+    return most
+
+
+def first_broken(events, violations):
+    """By halving: the shortest beginning of the journal in which one of the promises is broken already."""
+    rest = [e for e in events if e['type'] in ('job_def', 'limit')]
+    acts = sorted((e for e in events if e['type'] in ('jr', 'reopened')), key=lambda e: (e['db'], e.get('ver', 0)))
+
+    def broken(upto):
+        found = defaultdict(list)
+
+        def bad(promise, what, **where):
+            found[promise].append(dict(what=what, **where))
+        of = history.by_type(rest + acts[:upto])
+        jobs = {e['job']: e for e in of['job_def']}
+        runs = replay.replay(of, jobs, bad)
+        evidence.check_fences(of, jobs, bad)
+        limits.check_limits(of, jobs, runs, bad)
+        return {promise: told for promise, told in found.items() if promise in violations}
+    if acts and broken(len(acts)):
+        upto = bisect.bisect_left(range(1, len(acts) + 1), True, key=lambda n: bool(broken(n)))
+        event, found = acts[upto], broken(upto + 1)
+        promise = sorted(found)[0]
+        return dict(event=event, phase=event.get('op', event['type']), promise=promise, what=found[promise][0]['what'])
+    # Nothing that was accepted in itself: what the schedule demanded, what the end or another witness says.
+    promise = sorted(violations)[0]
+    told = violations[promise][0]
+    run = told.get('run')
+    begun = next((e for e in acts if run and (e['job'], e['period']) == tuple(run[:2]) and e.get('op') in ('claim', 'skip', 'commit')), None)
+    phase = {'I12': 'effect', 'J': 'final', 'I9': 'answer', 'I11': 'answer', 'I14': 'plan', 'I17': 'plan', 'I13': 'audit'}.get(promise, 'start')
+    return dict(event=begun or told, phase=phase, promise=promise, what=told['what'])
+
+
+def agree(first, second, noise):
+    """The two baselines, and what their own spread is. -> (why they do not agree or None, spread in seconds)"""
+    a, b = first.measures, second.measures
+    differ = [f'{name} {a[name]} and {b[name]}' for name in EXACT if a[name] != b[name]]
+    spread = abs(a['seconds'] - b['seconds'])
+    if spread > noise:
+        differ.append(f'seconds {a["seconds"]} and {b["seconds"]}, more than {noise} apart')
+    return ', '.join(differ) or None, spread
+
+
+def judge(folder, registered):
+    """-> what the record has of the result. `folder` is the experiment's."""
+    told = registered['experiment']
+    names = ['baseline-1', 'baseline-2', 'candidate'] + (['normal'] if os.path.isdir(os.path.join(folder, 'normal')) else [])
+    samples = [Sample(os.path.join(folder, name)) for name in names]
+    gaps = [f'{s.name}/{name}' for s in samples for name in s.missing]
+    if gaps:
+        return result(INCONCLUSIVE, f'evidence is missing: {", ".join(gaps)}', samples)
+    broken = [f'{s.name}: {what}' for s in samples for what in s.broken_chain()]
+    if broken:
+        better = samples[2].measures['seconds'] < min(s.measures['seconds'] for s in samples[:2])
+        return result(INCONCLUSIVE, ('better figure, broken chain of evidence: ' if better else 'broken chain of evidence: ') + '; '.join(broken), samples)
+    drift = [f'{s.name}: {what}' for s in samples for what in other_conditions(s, registered)] + list(drifted(samples))
+    if drift:
+        return result(INCONCLUSIVE, f'other conditions than registered: {"; ".join(drift)}', samples)
+    for sample in samples:
+        failed = failing(sample, told)
+        if sample.verdict['violations'] or any(holds(t, sample.measures) is False for t in failed):
+            why = ', '.join(sample.verdict['violations']) or '; '.join(f'{t} ({sample.measures.get(t.split()[0])})' for t in failed)
+            words = 'new sample passes, original fails: ' if sample.name == 'normal' or (sample.name.startswith('baseline') and told.get('replays')) else ''
+            return result(INVALID, f'{words}{sample.name}: {why}', samples, sample.first_deviation(failed))
+        if failed:
+            return result(INCONCLUSIVE, f'{sample.name}: not measured: {"; ".join(failed)}', samples)
+    why, spread = agree(*samples[:2], told.get('noise', 10.0))
+    if why:
+        return result(INCONCLUSIVE, f'the baseline does not agree with itself: {why}', samples)
+    few = [f'{name} {samples[2].measures.get(name, 0)} of {least}' for name, least in told.get('minimum', {}).items()
+           if samples[2].measures.get(name, 0) < least]
+    if few:
+        return result(INCONCLUSIVE, f'too little happened to judge by: {", ".join(few)}', samples)
+    return result(VALID, 'every pass condition holds, and the checker finds no promise broken', samples, spread=spread)
+
+
+def failing(sample, told):
+    """The pass conditions that do not hold, or were not measured."""
+    which = 'baseline' if sample.name.startswith('baseline') else sample.name
+    tests = told['pass_when'].get(which, told['pass_when']['baseline'] if which == 'normal' else ())
+    return [test for test in tests if not holds(test, sample.measures)]
+
+
+def other_conditions(sample, registered):
+    if sample.name == 'normal':
+        return
+    want = registered['baseline' if sample.name.startswith('baseline') else 'candidate']
+    have = sample.conditions['conditions']
+    for key in want:
+        if key != 'store' and have.get(key) != want[key]:
+            yield f'{key} {have.get(key)!r}, not {want[key]!r}'
+
+
+def drifted(samples):
+    """Between samples nothing changes that is not a condition: the program, the store's version, the checker, the data of the two baselines."""
+    first = samples[0].conditions
+    for sample in samples[1:]:
+        for key in ('program', 'store', 'checker'):
+            if sample.conditions['versions'][key] != first['versions'][key] and (key != 'store' or sample.name != 'candidate'):
+                yield f'{sample.name}: {key} is another version'
+    if samples[1].conditions['snapshot'] != first['snapshot']:
+        yield 'baseline-2: other data than baseline-1'
+
+
+def result(verdict, why, samples, deviation=None, spread=None):
+    whole = [s for s in samples if not s.missing]
+    found = dict(verdict=verdict, why=why, first_deviation=deviation or '',
+                 samples={s.name: dict(measures=s.measures, violations=s.verdict['violations']) for s in whole})
+    if spread is not None and len(whole) >= 3:
+        base = [s.measures['seconds'] for s in whole[:2]]
+        by = whole[2].measures['seconds'] - max(base) if whole[2].measures['seconds'] > max(base) else whole[2].measures['seconds'] - min(base)
+        outside = not min(base) <= whole[2].measures['seconds'] <= max(base) and abs(by) > spread
+        found['seconds'] = dict(baseline=base, spread=round(spread, 3), candidate=whole[2].measures['seconds'],
+                                difference=round(by, 3) if outside else 'none: within the spread of the baseline')
+    return found

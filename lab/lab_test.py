@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""The lab's own rules, through the command as people type it. MATINS_BINARY names the program."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+MATINS = os.environ['MATINS_BINARY']
+
+import keep  # noqa: E402
+from experiment import FOLDER, Bad, Experiment, shipped  # noqa: E402
+
+GOOD = '''
+name = "t.good"
+topic = "a topic"
+kind = "normal"
+selected_chapter = "docs/lab.md"
+claim_from_article = "It is DONE."
+promises = ["I1"]
+changed = "job.seconds"
+actions = ["node", "status DONE"]
+stop_when = ["doubled", "lost", "inconsistent"]
+[baseline]
+job.seconds = 0.0
+topology.nodes = 1
+[candidate]
+job.seconds = 0.1
+topology.nodes = 1
+[pass_when]
+baseline = ["done == 1", "broken == 0"]
+candidate = ["done == 1", "doubled == 0"]
+'''
+RECORD = ['topic', 'selected_chapter', 'claim_from_article', 'baseline_version', 'changed_condition', 'execution', 'evidence', 'pass_when', 'stop_when',
+          'observed_result', 'first_deviation', 'recovery_replay']
+
+
+class Files(unittest.TestCase):
+    def refused(self, text, *says):
+        with self.assertRaises(Bad) as told:
+            Experiment('t.toml', text.encode())
+        for word in says:
+            self.assertIn(word, str(told.exception))
+
+    def test_those_that_ship_are_good_and_complete(self):
+        kinds = {}
+        for e in shipped('full'):
+            kinds.setdefault(e.topic, set()).add(e.kind)
+            self.assertEqual(os.path.basename(e.path), e.name + '.toml')
+        self.assertEqual(len(kinds), 6)
+        for topic, found in kinds.items():
+            self.assertEqual(found, {'normal', 'boundary', 'failing', 'recovering'}, topic)
+
+    def test_a_second_difference_is_named(self):
+        self.refused(GOOD.replace('topology.nodes = 1\n[pass', 'topology.nodes = 2\n[pass'), 'topology.nodes (1 and 2)')
+
+    def test_no_difference_is_none(self):
+        self.refused(GOOD.replace('0.1', '0.0'), 'do not differ')
+
+    def test_words_that_nobody_knows_are_refused(self):
+        self.refused(GOOD.replace('topic =', 'topics = 1\ntopic ='), "'topics'")
+        self.refused(GOOD.replace('job.seconds = 0.0', 'job.second = 0.0'), "'job.second'")
+        self.refused(GOOD.replace('"done == 1", "doubled', '"done is 1", "doubled'), 'MEASURE == VALUE')
+        self.refused(GOOD.replace('"lost",', '"lots",'), "'lots'")
+        self.refused(GOOD.replace('kind = "normal"', 'kind = "odd"'), "'odd'")
+
+    def test_what_cannot_fail_is_refused(self):
+        self.refused(GOOD.replace('candidate = ["done == 1", "doubled == 0"]', ''), 'cannot fail')
+
+    def test_a_recovery_replays_the_sample_that_failed(self):
+        with open(os.path.join(FOLDER, 'ownership.recovering.toml')) as f:
+            self.refused(f.read().replace('[fixed]', '[fixed]\ndata.days = 2'), 'ownership.failing', 'data.days')
+
+    def test_secrets_are_masked(self):
+        told = keep.masked('postgresql://ann:s3cret@db/x password=hunter2 {"api_key": "k9"} fence_token: 7')
+        for secret in ('s3cret', 'hunter2', 'k9'):
+            self.assertNotIn(secret, told)
+        self.assertIn('ann:***@db', told)
+        self.assertIn('fence_token: 7', told)
+
+
+class Runs(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix='mtlab')
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.root = os.path.join(self.folder, 'kept')
+
+    def lab(self, *words, code=0):
+        done = subprocess.run([MATINS, 'lab', *words], capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def write(self, text, name='t.toml'):
+        path = os.path.join(self.folder, name)
+        with open(path, 'w') as f:
+            f.write(text)
+        return path
+
+    def kept(self, number, *more):
+        return os.path.join(self.root, f'run-{number:03}', *more)
+
+    def record(self, number, name):
+        return keep.read_json(self.kept(number, name, 'record.json'))
+
+    def test_a_run_can_be_judged_again_and_shows_what_was_changed(self):
+        path = self.write(GOOD)
+        seal = self.lab('run', path, '--keep', self.root).split()[-1]
+        record = self.record(1, 't.good')
+        self.assertEqual(list(record)[:len(RECORD)], RECORD)
+        self.assertEqual(record['changed_condition'], dict(exactly_one='job.seconds', baseline=0.0, candidate=0.1))
+        self.assertEqual((record['first_deviation'], record['recovery_replay']), ('', ''))
+        registered = keep.read_json(self.kept(1, 't.good', 'registered.json'))
+        self.assertLess(registered['at'], keep.read_lines(self.kept(1, 't.good', 'baseline-1', 'actions.jsonl'))[0]['at'])
+        with open(self.kept(1, 'report.html')) as f:
+            page = f.read()
+        for words in ('Not covered', '<svg', 't.good', 'SQLite'):
+            self.assertIn(words, page)
+        self.assertIn('valid', self.lab('verify', self.kept(1), '--seal', seal))
+        # A retry is another folder.
+        before = keep.files(self.kept(1))
+        self.lab('run', path, '--keep', self.root)
+        self.assertEqual(keep.files(self.kept(1)), before)
+        self.tamper(seal)
+
+    def tamper(self, seal):
+        evidence = self.kept(1, 't.good', 'candidate', 'evidence.jsonl')
+        with open(evidence) as f:
+            lines = f.readlines()
+        with open(evidence, 'w') as f:
+            f.writelines(line for line in lines if '"op": "commit"' not in line)
+        self.assertIn('evidence.jsonl was changed', self.lab('verify', self.kept(1), code=1))
+        # And who makes a new manifest is betrayed by the other witnesses, and by the seal.
+        os.remove(self.kept(1, keep.MANIFEST))
+        keep.seal(self.kept(1))
+        told = self.lab('verify', self.kept(1), '--seal', seal, code=1)
+        self.assertIn('the seal is', told)
+        self.assertIn('broken chain of evidence', told)
+        os.remove(evidence)
+        self.assertIn('evidence is missing: candidate/evidence.jsonl', self.lab('verify', self.kept(1), code=1))
+
+    def test_after_a_failure_only_the_same_again(self):
+        bad = self.write(GOOD.replace('"doubled == 0"', '"effects == 2"').replace('t.good', 't.bad'))
+        self.assertIn('invalid', self.lab('run', bad, '--keep', self.root, code=1))
+        record = self.record(1, 't.bad')
+        self.assertEqual(record['first_deviation']['sample'], 'candidate')
+        self.assertEqual((record['finding']['state'], record['finding']['root_cause']), ('observing', ''))
+        other = self.write(GOOD.replace('0.1', '0.2'), 'o.toml')
+        told = self.lab('run', other, '--keep', self.root, code=2)
+        self.assertIn('a second changed variable is refused', told)
+        self.assertIn('t.bad', told)
+        self.assertFalse(os.path.exists(self.kept(2)))
+        self.lab('replay', self.kept(1), '--keep', self.root, code=1)
+        self.assertEqual(self.record(2, 't.bad')['execution']['digest'], record['execution']['digest'])
+        self.lab('run', self.write(GOOD.replace('a topic', 'another topic')), '--keep', self.root)
+
+    def test_too_little_is_inconclusive(self):
+        path = self.write(GOOD.replace('[baseline]', 'minimum = { refusals = 30 }\n[baseline]', 1))
+        self.assertIn('refusals 0 of 30', self.lab('run', path, '--keep', self.root, code=1))
+        self.assertEqual(self.record(1, 't.good')['observed_result']['verdict'], 'inconclusive')
+
+    def test_a_doubled_effect_stops_a_run_and_nothing_is_written_after(self):
+        self.lab('run', 'core', '--only', 'locks.failing', '--keep', self.root)
+        stop = keep.read_json(self.kept(1, 'locks.failing', 'candidate', 'stop.json'))
+        self.assertEqual(stop['condition'], 'doubled')
+        self.assertLess(stop['seconds_to_stop'], 1)
+        self.assertEqual(set(stop['written_afterwards'].values()), {0})
+        with open(self.kept(1, 'report.html')) as f:
+            self.assertIn('were written', f.read())
+
+    def test_one_group_of_core(self):
+        """The short form of `matins lab run core`."""
+        names = [f'ownership.{kind}' for kind in ('normal', 'boundary', 'failing', 'recovering')]
+        told = self.lab('run', 'core', '--store', 'sqlite', *(word for name in names for word in ('--only', name)), '--keep', self.root)
+        self.assertIn('4 of 4 valid', told)
+
+
+if __name__ == '__main__':
+    unittest.main()

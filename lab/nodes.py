@@ -1,0 +1,88 @@
+"""Nodes as processes, and what can be done to them. A `case` is whoever has a folder, env() and addCleanup()."""
+import json
+import os
+import re
+import signal
+import subprocess
+from collections import Counter
+
+from program import MATINS, PATIENCE
+
+
+class Member:
+    """A place for a node: its life ends and begins again; its history goes on in one file."""
+
+    def __init__(self, case, number, store=None, env=None):
+        self.env = {**case.env(), **(env or {})}
+        if store:
+            self.env['MATINS_STORE'] = store
+        self.folder = case.folder
+        self.jobs = [os.path.join(case.folder, 'jobs.yaml')]
+        self.history = os.path.join(case.folder, f'history-{number}.jsonl')
+        self.log = os.path.join(case.folder, f'node-{number}.log')
+        self.process = None
+        self.lives = 0
+        case.addCleanup(self.kill)
+
+    def start(self):
+        self.lives += 1
+        with open(self.log, 'ab') as log:
+            self.process = subprocess.Popen([MATINS, 'serve', *self.jobs, '--runtime-dir', self.folder, '--history', self.history,
+                                             '--drain', '10s'], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self):
+        if self.alive():
+            self.process.kill()
+            self.process.wait(PATIENCE)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.terminate()
+        return self.process.wait(PATIENCE)
+
+
+def children():
+    """pid -> pids of its children"""
+    found = {}
+    for name in os.listdir('/proc'):
+        if name.isdigit():
+            try:
+                with open(f'/proc/{name}/stat') as f:
+                    parent = int(f.read().rpartition(')')[2].split()[1])
+            except OSError:
+                continue
+            found.setdefault(parent, []).append(int(name))
+    return found
+
+
+def guards_and_bodies(member):
+    """The processes under a node: the guards are its children, the bodies theirs."""
+    family = children()
+    guards = family.get(member.process.pid, [])
+    return guards, [body for guard in guards for body in family.get(guard, [])]
+
+
+def tell(pid, number):
+    try:
+        os.kill(pid, number)
+        return True
+    except ProcessLookupError:
+        return False
+
+
+def seen(members):
+    """How often the nodes saw which answer, 'hb refused' for instance."""
+    count = Counter()
+    for member in members:
+        if os.path.exists(member.history):
+            with open(member.history) as f:
+                count.update(f"{e['type']} {e['res']}" for e in map(json.loads, f))
+    return count
+
+
+def refusals(count):
+    """Of old owners."""
+    return sum(n for what, n in count.items() if re.fullmatch('(hb|ckpt|commit|fail) refused', what))

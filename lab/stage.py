@@ -1,0 +1,407 @@
+"""One sample of an experiment: a fresh store, fresh data, real nodes, the actions, and what is left of it.
+
+A stage lives in a temporary folder (sockets' paths are short); the evidence is what is copied from there at the end.
+"""
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from datetime import datetime, timedelta, timezone
+
+import body
+import soak_body
+import stores
+from nodes import Member, children, guards_and_bodies, seen, tell
+from program import HERE, MATINS, PATIENCE, eventually
+from watch import Watch
+
+
+class Stopped(Exception):
+    """A stop condition came true."""
+
+
+class Stage:
+    def __init__(self, experiment, conditions, servers, phase, at_most=45):
+        self.experiment, self.conditions, self.servers, self.phase, self.at_most = experiment, conditions, servers, phase, at_most
+        self.exits = ExitStack()
+        self.folder = tempfile.mkdtemp(prefix='mtl')
+        self.exits.callback(shutil.rmtree, self.folder, True)
+        self.told, self.nodes, self.callers = [], [], []
+        self.watch = None
+        self.prepare()
+
+    # ---- what nodes.Member asks of a case -------------------------------------------------------------------------------
+
+    def addCleanup(self, function, *args):  # noqa: N802 (unittest's word)
+        self.exits.callback(function, *args)
+
+    def env(self):
+        kept = {k: v for k, v in os.environ.items() if k not in ('MATINS_MUTANT', 'MATINS_FAULTS')}
+        mutant = self.conditions['mutant']
+        redis = self.servers.of('redis').url() if self.conditions['topology.redis'] != 'none' else None
+        return {**kept, 'MATINS_STORE': self.store.url, **({'MATINS_MUTANT': mutant} if mutant != 'none' else {}),
+                **({'MATINS_REDIS': redis} if redis else {})}
+
+    def sql(self, statement):
+        return self.store.sql(statement)
+
+    # ---- data -----------------------------------------------------------------------------------------------------------
+
+    def prepare(self):
+        kind, name = self.conditions['store'], 'lab_' + os.path.basename(self.folder).lower().replace('-', '_')
+        if kind == 'sqlite':
+            url = f'sqlite:{self.folder}/matins.db'
+        elif '://' in kind:
+            url = kind
+        else:
+            url = self.servers.of(kind).fresh(name)
+        self.store = stores.open_store(url)
+        self.today = datetime.now(timezone.utc).date()
+        self.matins('db', 'migrate')
+        with open(os.path.join(self.folder, 'fence.sql'), 'w') as f:
+            subprocess.run([MATINS, 'fence', 'sql', '--dialect', 'sqlite'], stdout=f, check=True)
+        self.business = os.path.join(self.folder, 'business.db')
+        db = sqlite3.connect(self.business, isolation_level=None)
+        db.execute('pragma journal_mode = wal')
+        for text in (*soak_body.statements(self.folder)[:2], *body.TABLES):
+            db.execute(text)
+        db.close()
+        with open(os.path.join(self.folder, 'jobs.yaml'), 'w') as f:
+            f.write(self.jobs())
+        if self.conditions['client.door'] == 'exec':
+            self.matins('job', 'apply', self.path('jobs.yaml'))
+
+    def snapshot(self):
+        """What the data are, without the folder's own name: equal for equal data."""
+        return self.jobs().replace(self.folder, 'FOLDER').replace(sys.executable, 'PYTHON')
+
+    def jobs(self):
+        c = self.conditions
+        command = json.dumps([sys.executable, '-S', '-B', os.path.join(HERE, 'body.py'), self.folder, c['job.guard'], c['job.gate'],
+                              str(c['job.steps']), str(c['job.seconds'])])
+        first = self.today - timedelta(days=c['data.days'])
+        lock = f'ttl: {c["client.ttl"]}' + (', scope: shared' if c['job.lock'] == 'shared' else '') + \
+            (', provider: redis' if c['topology.redis'] != 'none' else '')
+        limit = f'limits: {{ job: {c["job.limit"]} }}, ' if c['job.limit'] else ''
+        work = '{ exec: true }' if c['client.door'] == 'exec' else f'{{ command: {command} }}'
+        overlap = 'overlap: allow, ' if c['job.order'] == 'none' else ''
+        order = f', order: {c["job.order"]}' if c['job.order'] != 'usual' else ''
+        names = ['work', *(f'work{n}' for n in range(2, c['job.copies'] + 1))]
+        return 'journal: full\njobs:' + ''.join(
+            f'\n  - {{ name: {name}, schedule: "0 0 * * *", period: day, biz_date: -1d, misfire: {c["job.misfire"]}, {overlap}{limit}'
+            f'backfill: {{ start: {first}, max_periods: {c["job.max_periods"]}{order}, '
+            f'max_parallel: {c["job.max_parallel"]} }}, '
+            f'lock: {{ {lock} }}, start_deadline: 60s, timeout: {c["job.timeout"]}, grace: 200ms, recovery: {c["job.recovery"]}, '
+            f'max_lost: 100, retry: {{ attempts: {c["job.attempts"]}, backoff: {c["job.backoff"]} }}, run: {work} }}' for name in names) + '\n'
+
+    def matins(self, *words, check=True):
+        done = subprocess.run([MATINS, *words], env=self.env(), capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
+                              check=False)
+        if check and done.returncode != 0:
+            raise RuntimeError(f'matins {" ".join(words)}: {done.stdout}{done.stderr}')
+        return done
+
+    # ---- the play ---------------------------------------------------------------------------------------------------------
+
+    def play(self):
+        """Does the actions. What becomes of them is in `told`; what did not come in time is told there too."""
+        self.begun = time.time()
+        self.deadline = time.monotonic() + self.at_most
+        self.watch = Watch(self, self.experiment.told.get('stop_when', ()))
+        self.settled = True
+        self.watch.start()
+        try:
+            for action in self.experiment.told['actions']:
+                self.act(action)
+            for member in self.nodes:
+                if member.alive():
+                    member.stop()
+        except Stopped:
+            self.settled = False
+        except AssertionError as e:
+            self.settled = False
+            self.tell('gave up', str(e))
+        finally:
+            self.watch.end()
+            self.ended = time.time()
+
+    def tell(self, what, more='', **figures):
+        self.told.append(dict(at=time.time(), what=what, **({'more': more} if more else {}), **figures))
+
+    def act(self, action):
+        """`[when KEY=VALUE:] WORD [ARGUMENTS]`"""
+        text = action
+        while text.startswith('when '):
+            condition, _, text = text[len('when '):].partition(': ')
+            key, _, value = condition.partition('=')
+            if str(self.conditions[key.strip()]) != value.strip():
+                return
+        word, *arguments = text.split()
+        fault = word in FAULTS
+        figures = dict(before=self.position()) if fault else {}
+        self.tell(text, **figures)
+        ACTIONS[word](self, *arguments)
+        if fault:
+            self.tell(f'{text}: done', after=self.position())
+        self.look()
+
+    def position(self):
+        """Of the journal and the checkpoints."""
+        try:
+            entries, = self.sql('select count(*) from job_journal')[0]
+            points = self.sql('select job_name, period, checkpoint from job_watermark where checkpoint > 0 order by job_name, period')
+        except (RuntimeError, sqlite3.Error) as e:
+            return dict(unknown=str(e))
+        return dict(journal=int(entries), checkpoints=points)
+
+    def look(self):
+        if self.watch.stopped:
+            raise Stopped
+
+    def until(self, what, probe):
+        def asked():
+            self.look()
+            if time.monotonic() > self.deadline:
+                raise AssertionError(f'no {what} after {self.at_most} s')
+            for member in self.nodes:
+                if (member.process.poll() or 0) > 0:
+                    with open(member.log, errors='replace') as f:
+                        raise AssertionError(f'a node ended with {member.process.poll()} before there was {what}: {f.read()[-500:]}')
+            return probe()
+        return eventually(what, asked, self.at_most + 5)
+
+    def kill_all(self):
+        """Everything of this stage that can write: nodes first stopped, so that nothing new begins, then all under them."""
+        roots = [p.pid for p in (*(m.process for m in self.nodes if m.process), *self.callers) if p.poll() is None]
+        for pid in roots:
+            tell(pid, signal.SIGSTOP)
+        for _ in range(2):
+            family, found = children(), list(roots)
+            for pid in found:
+                found += family.get(pid, [])
+            found += [pid for pid in self.strays() if pid not in found]
+            for pid in found:
+                tell(pid, signal.SIGKILL)
+
+    def strays(self):
+        """Processes of this stage that have lost their parents: its folder is in their command line."""
+        found = []
+        for name in os.listdir('/proc'):
+            if name.isdigit() and int(name) != os.getpid():
+                try:
+                    with open(f'/proc/{name}/cmdline', 'rb') as f:
+                        if self.folder.encode() in f.read():
+                            found.append(int(name))
+                except OSError:
+                    continue
+        return found
+
+    def end(self):
+        self.kill_all()
+        if self.conditions['store'] in ('postgresql', 'mariadb'):
+            name = self.store.url.rsplit('=' if self.store.kind == 'postgresql' else '/', 1)[1]
+            try:
+                self.sql(f'drop schema {name} cascade' if self.store.kind == 'postgresql' else f'drop database {name}')
+            except RuntimeError:
+                pass
+        self.exits.close()
+
+    # ---- actions ----------------------------------------------------------------------------------------------------------
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def day(self, back):
+        return str(self.today - timedelta(days=int(back)))
+
+    def node(self, number=None):
+        """Another node, or all that the topology has."""
+        for _ in range(1 if number is not None else self.conditions['topology.nodes']):
+            first = not self.nodes
+            point = self.conditions['fault.point']
+            member = Member(self, len(self.nodes), env={'MATINS_FAULTS': point} if first and point != 'none' else None)
+            self.nodes.append(member)
+            member.start()
+
+    def began(self, n):
+        self.until(f'start {n} of the body', lambda: os.path.exists(self.path(f'ran.{n}')))
+
+    def effect(self, n=1):
+        self.until(f'{n} effects', lambda: len(self.entries()) >= int(n))
+
+    def entries(self):
+        db = sqlite3.connect(self.business, timeout=30)
+        try:
+            return db.execute('select job, period, step, at, fence from entry order by at').fetchall()
+        finally:
+            db.close()
+
+    def starts(self):
+        db = sqlite3.connect(self.business, timeout=30)
+        try:
+            return db.execute('select n, job, period, fence, pid, began, ended from alive order by n').fetchall()
+        finally:
+            db.close()
+
+    def let(self, n, status='0'):
+        if n == 'all':
+            open(self.path('go'), 'w').close()
+            return
+        with open(self.path(f'new.{n}'), 'w') as f:
+            f.write(status)
+        os.rename(self.path(f'new.{n}'), self.path(f'go.{n}'))
+
+    def rows(self):
+        return self.sql('select job_name, period, status, reason from job_watermark order by job_name, period')
+
+    def status(self, text, n=None):
+        """Waits until n rows (all that there are) have this status."""
+        def there():
+            rows = [row[2] for row in self.rows()]
+            return len([s for s in rows if s == text]) >= int(n) if n else rows and set(rows) == {text}
+        self.until(f'status {text}', there)
+
+    def all_settled(self):
+        """Of everything that the data owe there is a row, and each is DONE, SKIPPED or FAILED for good."""
+        want = self.conditions['data.days'] * self.conditions['job.copies']
+        self.until('rows to settle', lambda: (lambda rows: len(rows) >= want and all(
+            row[2] in ('DONE', 'SKIPPED', 'FAILED') for row in rows))(self.rows()))
+
+    def lease_over(self):
+        self.until('the end of the lease', lambda: int(self.sql(
+            f'select count(*) from job_watermark where lease_until < {self.store.now}')[0][0]))
+
+    def stop(self, number):
+        """Node, its guards and their bodies: a machine that stands still."""
+        member = self.nodes[int(number)]
+        guards, bodies = guards_and_bodies(member)
+        member.frozen = [*guards, *bodies]
+        for pid in (member.process.pid, *member.frozen):
+            tell(pid, signal.SIGSTOP)
+
+    def stop_node(self, number):
+        tell(self.nodes[int(number)].process.pid, signal.SIGSTOP)
+
+    def wake(self, number):
+        member = self.nodes[int(number)]
+        for pid in (*getattr(member, 'frozen', ()), member.process.pid):
+            tell(pid, signal.SIGCONT)
+
+    def wake_node(self, number):
+        tell(self.nodes[int(number)].process.pid, signal.SIGCONT)
+
+    def wake_body(self, number):
+        """The body alone goes on; its guard, out of action, cannot end it. As long as it writes and then ends."""
+        member = self.nodes[int(number)]
+        guards = set(guards_and_bodies(member)[0])
+        bodies = [pid for pid in member.frozen if pid not in guards]
+        for pid in bodies:
+            tell(pid, signal.SIGCONT)
+
+        def over():
+            for pid in bodies:
+                try:
+                    with open(f'/proc/{pid}/stat') as f:
+                        if f.read().rpartition(')')[2].split()[0] not in 'ZX':
+                            return False
+                except OSError:
+                    continue
+            return True
+        self.until('the end of the body', over)
+
+    def pause(self):
+        """The length is a condition, in leases: it is waited for, as nothing else tells how long a pause was."""
+        time.sleep(self.conditions['fault.length'] * float(self.conditions['client.ttl'].rstrip('s')))
+
+    def kill_node(self, number):
+        self.nodes[int(number)].kill()
+
+    def kill_machine(self, number):
+        """Node, guards and bodies at one instant."""
+        member = self.nodes[int(number)]
+        guards, bodies = guards_and_bodies(member)
+        for pid in (member.process.pid, *guards, *bodies):
+            tell(pid, signal.SIGKILL)
+        member.process.wait(PATIENCE)
+
+    def kill_body(self, number):
+        for pid in guards_and_bodies(self.nodes[int(number)])[1]:
+            tell(pid, signal.SIGKILL)
+
+    def again(self, number):
+        self.nodes[int(number)].start()
+
+    def end_node(self, number):
+        self.nodes[int(number)].stop()
+
+    def heard(self, number, kind, more='0'):
+        """Waits for the node's answer to a call of this kind."""
+        def answers():
+            return sum(n for what, n in seen([self.nodes[int(number)]]).items() if what.split()[0] == kind and what.split()[1] != 'inv')
+        self.until(f'an answer to {kind}', lambda: answers() > int(more))
+
+    def stopped_itself(self, number):
+        def state():
+            with open(f'/proc/{self.nodes[int(number)].process.pid}/stat') as f:
+                return f.read().rpartition(')')[2].split()[0]
+        self.until('the node to stop itself', lambda: state() == 'T')
+
+    def delete_rows(self):
+        self.sql('delete from job_watermark')
+
+    def drop_index(self, name):
+        on = ' on job_watermark' if self.store.kind == 'mariadb' else ''
+        self.sql(f'drop index {name}{on}')
+
+    def job_deleted(self):
+        self.matins('job', 'delete', 'work', '--reason', 'of the experiment')
+
+    def rerun(self):
+        """What a person does with periods that stand FAILED."""
+        for job, period, status, _ in self.rows():
+            if status == 'FAILED':
+                self.matins('run', job, '--date', period, '--reason', 'mended')
+
+    def flush_redis(self):
+        self.servers.of('redis').ask('FLUSHALL')
+
+    def fire(self):
+        """The same fire on each of `topology.callers` hosts at once: through matins exec, or straight to the command."""
+        c = self.conditions
+        words = [sys.executable, '-S', '-B', os.path.join(HERE, 'body.py'), self.folder, c['job.guard'], c['job.gate'], str(c['job.steps']),
+                 str(c['job.seconds'])]
+        env = {**self.env(), 'LAB_PERIOD': self.day(1)}
+        if c['client.door'] == 'exec':
+            words = [MATINS, 'exec', 'work', '--config', self.path('jobs.yaml'), '--', *words]
+        elif c['client.door'] == 'direct':
+            env = {k: v for k, v in env.items() if not k.startswith('MATINS_')}
+        for n in range(c['topology.callers']):
+            with open(self.path(f'caller-{n}.log'), 'wb') as log:
+                self.callers.append(subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+            self.addCleanup(self.callers[-1].kill)
+
+    def callers_end(self):
+        self.until('the callers to end', lambda: all(p.poll() is not None for p in self.callers))
+        self.tell('exit codes', ' '.join(str(p.returncode) for p in self.callers))
+
+    def until_noticed(self):
+        """A doubled effect, where there is one, has to be seen by the watch."""
+        twice = len(self.entries()) > len({entry[:3] for entry in self.entries()})
+        if twice and 'doubled' in self.watch.stops:
+            self.until('stop', lambda: False)
+
+    def planned(self):
+        self.until('the plan', lambda: self.sql('select count(*) from job where cursor is not null') == [['1']])
+
+
+FAULTS = ('stop', 'stop_node', 'wake', 'wake_node', 'wake_body', 'kill_node', 'kill_machine', 'kill_body', 'delete_rows', 'drop_index', 'job_deleted',
+          'flush_redis', 'rerun')
+ACTIONS = {name: getattr(Stage, name) for name in (
+    *FAULTS, 'node', 'began', 'effect', 'let', 'status', 'all_settled', 'lease_over', 'pause', 'again', 'end_node', 'heard', 'stopped_itself', 'fire',
+    'callers_end', 'planned', 'until_noticed')}

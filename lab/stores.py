@@ -1,0 +1,134 @@
+"""The store of a run as the lab sees it: plain SQL with the database's own client, versions, query plans, lock waits."""
+import os
+import sqlite3
+import subprocess
+import threading
+from urllib.parse import urlsplit
+
+from program import PATIENCE
+
+# What a node asks again and again, in the lab's own words: which index serves it is what a lost index changes.
+QUESTIONS = dict(
+    due="select job_name, period from job_watermark where status = 'PLANNED' and look_at <= 1 order by look_at limit 10",
+    stale="select job_name, period from job_watermark where status = 'RUNNING' and lease_until < 1 order by lease_until limit 10",
+    settled="select job_name, due_at from job_watermark where job_name = 'work' and status in ('DONE', 'SKIPPED') and due_at > 1")
+
+
+class Sqlite:
+    kind = 'sqlite'
+
+    def __init__(self, url):
+        self.url, self.path, self.lock = url, url[len('sqlite:'):].split('?')[0], threading.Lock()
+
+    def sql(self, statement):
+        with self.lock:
+            db = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+            try:
+                return [[str(v) if v is not None else '' for v in row] for row in db.execute(statement).fetchall()]
+            finally:
+                db.close()
+
+    def version(self):
+        return f'SQLite {sqlite3.sqlite_version} (as Python has it)'
+
+    def plan(self, question):
+        return [row[3] for row in self.sql('explain query plan ' + question)]
+
+    def indexes(self):
+        return sorted(row[0] for row in self.sql("select name from sqlite_master where type = 'index' and name not like 'sqlite_%'"))
+
+    def locks(self):
+        return dict(waiting=0, deadlocks=0)
+
+    def lag(self):
+        return None
+
+    now = "(select cast(unixepoch('subsec') * 1000000 as integer))" if sqlite3.sqlite_version_info >= (3, 42) else \
+        "cast((julianday('now') - 2440587.5) * 86400000000.0 as integer)"
+
+    def size(self):
+        return sum(os.path.getsize(self.path + tail) for tail in ('', '-wal') if os.path.exists(self.path + tail))
+
+
+class Postgresql:
+    kind = 'postgresql'
+    now = 'clock_timestamp()'
+
+    def __init__(self, url):
+        self.url = url
+        self.server, _, query = url.partition('?')
+        self.schema = dict(p.partition('=')[::2] for p in query.split('&')).get('schema', 'matins')
+
+    def sql(self, statement):
+        done = subprocess.run(['psql', '-AtXq', '-F', '\x1f', '-v', 'ON_ERROR_STOP=1', self.server, '-c', f'set search_path = {self.schema}', '-c',
+                               statement], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr.strip())
+        return [line.split('\x1f') for line in done.stdout.splitlines()]
+
+    def version(self):
+        return 'PostgreSQL ' + self.sql('show server_version')[0][0]
+
+    def plan(self, question):
+        for column in ('look_at', 'lease_until', 'due_at'):
+            for sign in ('<=', '<', '>'):
+                question = question.replace(f'{column} {sign} 1', f'{column} {sign} clock_timestamp()')
+        return [row[0] for row in self.sql(f'set enable_seqscan = off; explain (costs off) {question}')]
+
+    def indexes(self):
+        return sorted(row[0] for row in self.sql('select indexname from pg_indexes where schemaname = current_schema()'))
+
+    def locks(self):
+        waiting, dead = self.sql('select (select count(*) from pg_locks where not granted), '
+                                 '(select deadlocks from pg_stat_database where datname = current_database())')[0]
+        return dict(waiting=int(waiting), deadlocks=int(dead))
+
+    def lag(self):
+        rows = self.sql('select extract(epoch from replay_lag) from pg_stat_replication')
+        return [row[0] for row in rows] or None
+
+
+class Mariadb:
+    kind = 'mariadb'
+    now = 'utc_timestamp(6)'
+
+    def __init__(self, url):
+        self.url, parts = url, urlsplit(url)
+        self.command = ['mariadb', '--no-defaults', '-NBr', '-h', parts.hostname, '-P', str(parts.port or 3306), '-u', parts.username or 'root']
+        self.database = parts.path.lstrip('/') or 'matins'
+        self.env = {**os.environ, **({'MYSQL_PWD': parts.password} if parts.password else {})}
+
+    def sql(self, statement):
+        done = subprocess.run([*self.command, self.database, '-e', statement], capture_output=True, text=True, timeout=PATIENCE, check=False,
+                              env=self.env)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr.strip())
+        return [line.split('\t') for line in done.stdout.splitlines()]
+
+    def version(self):
+        return 'MariaDB ' + self.sql('select version()')[0][0]
+
+    def plan(self, question):
+        for column in ('look_at', 'lease_until', 'due_at'):
+            for sign in ('<=', '<', '>'):
+                question = question.replace(f'{column} {sign} 1', f'{column} {sign} utc_timestamp(6)')
+        return [f'{row[2]}: {row[5]}' for row in self.sql('explain ' + question)]
+
+    def indexes(self):
+        return sorted(row[0] for row in self.sql("select distinct concat(table_name, '.', index_name) from information_schema.statistics "
+                                                 'where table_schema = database()'))
+
+    def locks(self):
+        waiting, = self.sql("select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT'")[0]
+        dead = self.sql("show global status like 'Innodb_deadlocks'")
+        return dict(waiting=int(waiting), deadlocks=int(dead[0][1]) if dead else 0)
+
+    def lag(self):
+        return None
+
+
+def open_store(url):
+    for beginning, kind in (('sqlite:', Sqlite), ('postgresql://', Postgresql), ('postgres://', Postgresql), ('mariadb://', Mariadb)):
+        if url.startswith(beginning):
+            return kind(url)
+    raise ValueError(f'{url!r} is no store; write sqlite:PATH, postgresql://...?schema=NAME or mariadb://...')
