@@ -74,6 +74,8 @@ constexpr std::pair<absl::string_view, Mutant> kMutants[] = {
     {"no_left_slot", Mutant::kNoLeftSlot},
     {"no_turns", Mutant::kNoTurns},
     {"no_alert_claim", Mutant::kNoAlertClaim},
+    {"no_backfill_terms", Mutant::kNoBackfillTerms},
+    {"no_backfill_lock", Mutant::kNoBackfillLock},
 };
 
 [[noreturn]] void Refuse(absl::string_view what) {

@@ -74,6 +74,8 @@ enum class Mutant {
   kNoLeftSlot,        // a run that was burnt or deleted alive gives its slot back at once (I24)
   kNoTurns,           // tenants are not served in turn (I24)
   kNoAlertClaim,      // a message is sent by each node that sees it, claimed or not
+  kNoBackfillTerms,   // START does not ask what a back-fill was asked for with (I24)
+  kNoBackfillLock,    // and counts its runs without the lock of its row (I24)
 };
 
 #if MATINS_LAB

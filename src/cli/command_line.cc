@@ -38,6 +38,7 @@ void AddAll(CLI::App& app, Shell& shell) {
   AddLocksCommands(app, shell);
   AddJobCommands(app, shell);
   AddRunCommands(app, shell);
+  AddBackfillCommands(app, shell);
   AddHistoryCommands(app, shell);
   AddWatermarkCommand(app, shell);
   AddStatusCommand(app, shell);

@@ -1,4 +1,4 @@
-// matins run|wait|cancel|skip|backfill
+// matins run|wait|cancel|skip|retry|hold
 #include <cstdio>
 #include <string>
 
@@ -170,64 +170,72 @@ void AddCancelAndSkip(CLI::App& app, Shell& shell) {
   });
 }
 
-struct BackfillArgs {
-  BackfillRequest request;
-  std::string from, to;
+// retry JOB DATE, hold [release JOB DATE]
+struct ByReason {
+  std::string job, date, reason;
 };
 
-std::string BackfillText(const BackfillArgs& args, const BackfillAnswer& answer) {
-  if (answer.run.empty() && answer.left.empty() && answer.unfillable.empty()) {
-    return absl::StrCat("no period of ", args.request.job, " from ", args.from, " to ", args.to,
-                        " is due yet; `matins job show ", args.request.job,
-                        "` says when the next is\n");
-  }
-  std::string text =
-      absl::StrCat(args.request.dry_run ? "would run " : "planned ", answer.run.size(),
-                   " period(s), oldest first; ", answer.left.size(),
-                   " already done, settled, running or planned\n");
-  if (!answer.unfillable.empty()) {
-    absl::StrAppend(&text, answer.unfillable.size(), " cannot be filled, ",
-                    answer.unfillable.front(), " to ", answer.unfillable.back(),
-                    ": the source keeps ", DurationText(answer.source_window),
-                    " (backfill.source_window); where it still has them, apply a longer one, or "
-                    "`matins run ",
-                    args.request.job, " --date DATE`\n");
-  }
-  return text;
-}
-
-void AddBackfill(CLI::App& app, Shell& shell) {
-  CLI::App& backfill = *app.add_subcommand(
-      "backfill", "make good what is missing between two business dates, oldest first");
-  auto args = std::make_shared<BackfillArgs>();
-  backfill.add_option("JOB", args->request.job)->required();
-  backfill.add_option("--from", args->from, "first business date, included")->required();
-  backfill.add_option("--to", args->to, "last business date, included")->required();
-  backfill.add_flag("--dry-run", args->request.dry_run, "show what would run, and change nothing");
-  backfill.add_flag("--again", args->request.again,
-                    "run what is DONE, or was settled long ago, once more; needs --reason");
-  shell.AddReasonOption(backfill, args->request.reason);
-  shell.AddStoreOption(backfill);
-  shell.AddOutputOption(backfill);
-  shell.Does(backfill, [&shell, args] {
+void AddByReason(CLI::App& command, Shell& shell, const std::shared_ptr<ByReason>& args,
+                 absl::string_view what,
+                 absl::StatusOr<std::string> (*act)(Session&, absl::string_view, absl::string_view,
+                                                    absl::string_view)) {
+  command.add_option("JOB", args->job)->required();
+  command.add_option("DATE", args->date, "date or period key")->required();
+  command.add_option("--reason", args->reason, "why; recorded with who and when")->required();
+  shell.AddStoreOption(command);
+  shell.AddOutputOption(command);
+  shell.Does(command, [&shell, args, act, what = std::string(what)] {
     return shell.WithSession([&](Session& session) -> absl::Status {
-      ASSIGN_OR_RETURN(args->request.from, From("--from", ParseDay(args->from)));
-      ASSIGN_OR_RETURN(args->request.to, From("--to", ParseDay(args->to)));
-      ASSIGN_OR_RETURN(const BackfillAnswer answer, BackfillJob(session, args->request));
-      if (shell.json()) {
-        shell.PrintJson({{"job", args->request.job},
-                         {"dry_run", args->request.dry_run},
-                         {"run", answer.run},
-                         {"reopen", answer.reopen},
-                         {"left", answer.left},
-                         {"unfillable", answer.unfillable}});
-        return absl::OkStatus();
-      }
-      for (const std::string& period : answer.run) shell.Print(absl::StrCat(period, "\n"));
-      shell.Print(BackfillText(*args, answer));
+      ASSIGN_OR_RETURN(const std::string period, act(session, args->job, args->date, args->reason));
+      shell.Tell({{"job", args->job}, {"period", period}, {"what", what}},
+                 absl::StrCat(args->job, " ", period, ": ", what));
       return absl::OkStatus();
     });
   });
+}
+
+absl::Status PrintHeld(Session& session, Shell& shell, const std::string& job) {
+  ASSIGN_OR_RETURN(const std::vector<PeriodRow> held, HeldPeriods(session, job));
+  if (shell.json()) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const PeriodRow& row : held) {
+      list.push_back({{"job", row.key.job},
+                      {"period", row.key.period},
+                      {"reason", row.reason},
+                      {"since", JsonTime(row.finished_at)},
+                      {"run", absl::StrCat(row.fence)}});
+    }
+    shell.PrintJson(list);
+    return absl::OkStatus();
+  }
+  Table table({"JOB", "PERIOD", "WHY", "SINCE"});
+  for (const PeriodRow& row : held) {
+    table.Add(
+        {row.key.job, row.key.period, row.reason, BothTimes(row.finished_at, absl::UTCTimeZone())});
+  }
+  shell.Print(held.empty() ? "nothing is held\n" : table.Text());
+  return absl::OkStatus();
+}
+
+void AddRetryAndHold(CLI::App& app, Shell& shell) {
+  CLI::App& retry = *app.add_subcommand(
+      "retry", "give a FAILED period new attempts now, in its generation and with its checkpoint");
+  AddByReason(retry, shell, std::make_shared<ByReason>(), "given new attempts", RetryPeriod);
+
+  CLI::App& hold = *app.add_subcommand("hold", "the periods that `recovery: hold` has stopped");
+  hold.require_subcommand(0, 1);
+  auto job = std::make_shared<std::string>();
+  hold.add_option("--job", *job, "only this job's");
+  shell.AddStoreOption(hold);
+  shell.AddOutputOption(hold);
+  shell.Does(hold, [&hold, &shell, job]() -> absl::Status {
+    if (!hold.get_subcommands().empty()) return absl::OkStatus();
+    return shell.WithSession([&](Session& session) { return PrintHeld(session, shell, *job); });
+  });
+  CLI::App& release = *hold.add_subcommand(
+      "release", "run a held period again, once you know what its lost run has done");
+  AddByReason(release, shell, std::make_shared<ByReason>(), "released, in a new generation",
+              ReleaseHold);
 }
 
 }  // namespace
@@ -236,7 +244,7 @@ void AddRunCommands(CLI::App& app, Shell& shell) {
   AddRun(app, shell);
   AddWait(app, shell);
   AddCancelAndSkip(app, shell);
-  AddBackfill(app, shell);
+  AddRetryAndHold(app, shell);
 }
 
 }  // namespace matins

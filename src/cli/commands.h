@@ -11,7 +11,8 @@ void AddExecCommand(CLI::App& app, Shell& shell);
 void AddLockCommand(CLI::App& app, Shell& shell);
 void AddLocksCommands(CLI::App& app, Shell& shell);  // locks, locks release
 void AddJobCommands(CLI::App& app, Shell& shell);
-void AddRunCommands(CLI::App& app, Shell& shell);      // run, wait, cancel, skip, backfill
+void AddRunCommands(CLI::App& app, Shell& shell);      // run, wait, cancel, skip, retry, hold
+void AddBackfillCommands(CLI::App& app, Shell& shell);  // backfill, backfills
 void AddHistoryCommands(CLI::App& app, Shell& shell);  // runs, logs
 void AddWatermarkCommand(CLI::App& app, Shell& shell);
 void AddLimitsCommand(CLI::App& app, Shell& shell);  // limits [set|clear]

@@ -53,6 +53,8 @@ absl::string_view ResultText(StartResult result) {
       return "this node lacks a label";
     case StartResult::kFrozen:
       return "the store's clock stepped";
+    case StartResult::kBackfill:
+      return "its back-fill's terms";
   }
   return "";
 }

@@ -87,6 +87,8 @@ struct PlanWrite {
   std::optional<absl::Time> next_gap;  // above what was looked at; unset: no gap is left
   bool triggered = false;              // a trigger was taken: its pending mark is cleared
   std::optional<Act> act;  // a person's act, recorded in job_event in the same transaction
+  bool act_told = false;   // the verb that writes this records it, in words of its own
+  std::string act_kind;    // what job_event calls it; empty: "run", "skip" or "backfill"
 };
 
 }  // namespace matins

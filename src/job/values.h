@@ -27,6 +27,9 @@ struct PeriodKey {
 // DONE and SKIPPED are final, and so is FAILED where `held` is set beside it (I2).
 enum class PeriodStatus { kPlanned, kRunning, kDone, kFailed, kSkipped };
 
+// What a person wants of a back-fill that was asked for: go on; start nothing more for now; no more.
+enum class BackfillState { kActive, kPaused, kCancelled };
+
 // Why a period was not run, or how its attempt ended; the words stand in columns, JSON and messages
 // alike.
 namespace reason {
@@ -115,6 +118,7 @@ struct PeriodRow {
   int version = 0;
   bool backfill = false;
   bool manual = false;
+  int64_t backfill_id = 0;  // the back-fill that a person asked for and it belongs to; 0: none
   std::string params;
   std::string reason;
   std::string by;

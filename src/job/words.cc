@@ -11,6 +11,7 @@ namespace matins {
   }
 
 MATINS_WORDS(PeriodStatus, "PLANNED", "RUNNING", "DONE", "FAILED", "SKIPPED")
+MATINS_WORDS(BackfillState, "active", "paused", "cancelled")
 MATINS_WORDS(Trigger, "fire", "return", "person")
 MATINS_WORDS(Outcome::Kind, "done", "done_by_job", "retry", "failed", "held", "returned")
 MATINS_WORDS(Misfire, "skip", "latest", "each")

@@ -22,6 +22,8 @@ absl::Span<const absl::string_view> Words();
 template <>
 absl::Span<const absl::string_view> Words<PeriodStatus>();  // PLANNED RUNNING DONE FAILED SKIPPED
 template <>
+absl::Span<const absl::string_view> Words<BackfillState>();  // active paused cancelled
+template <>
 absl::Span<const absl::string_view> Words<Trigger>();  // fire return person
 template <>
 absl::Span<const absl::string_view> Words<Outcome::Kind>();  // done done_by_job retry failed ...

@@ -278,6 +278,10 @@ absl::StatusOr<ExecCall::Next> ExecCall::InTheWay(const PeriodRow& row, const St
     }
     case StartResult::kFull:
       return Held(absl::StrCat(Named(row), ": a limit is reached: ", answer.blocker));
+    case StartResult::kBackfill:
+      // Its own time comes; what is owed besides does not wait for it.
+      News(absl::StrCat(Named(row), " waits: ", answer.blocker));
+      return Next{};
     case StartResult::kAfter:
       return Held(absl::StrCat(Named(row), " waits for job ", answer.blocker));
     case StartResult::kOldLease:

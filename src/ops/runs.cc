@@ -111,16 +111,6 @@ absl::StatusOr<std::string> RunExisting(Session& session, const RunByHandRequest
   return std::string("opened again");
 }
 
-absl::StatusOr<std::vector<PeriodRow>> RowsBetween(Session& session,
-                                                   const BackfillRequest& request) {
-  RowFilter filter;
-  filter.job = request.job;
-  filter.from = request.from;
-  filter.to = request.to;
-  filter.limit = 1'000'000;
-  return session.acts().ReadRows(filter);
-}
-
 // What lies below the floor is settled, whether or not its row is still there.
 absl::Status RefuseSettled(const PlanWrite& write, absl::Time floor, absl::string_view mend) {
   for (const Intent& intent : write.intents) {
@@ -133,23 +123,36 @@ absl::Status RefuseSettled(const PlanWrite& write, absl::Time floor, absl::strin
   return absl::OkStatus();
 }
 
-BackfillAnswer AnswerOf(const BackfillPlan& plan, absl::Duration source_window) {
-  BackfillAnswer answer;
-  answer.source_window = source_window;
-  for (const Intent& intent : plan.write.intents) {
-    if (intent.reopens) answer.reopen.push_back(intent.key.period);
-    if (intent.skip_reason.empty() && intent.kind != Intent::Kind::kSkip)
-      answer.run.push_back(intent.key.period);
+absl::Status RequireReason(absl::string_view reason, absl::string_view what) {
+  if (!reason.empty()) return absl::OkStatus();
+  return BadInput("--reason", "is missing", absl::StrCat("say ", what, ": --reason \"...\""));
+}
+
+absl::Status RefuseSuspended(absl::string_view job) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("job '", job, "' is suspended; `matins job resume ", job, "` first"));
+}
+
+absl::Status RefuseRetry(const PeriodRow& row) {
+  const std::string what = absl::StrCat("job '", row.key.job, "' ", row.key.period);
+  if (row.held) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        what,
+        " is held, because nobody knows what its lost run has done; once you do: `matins hold "
+        "release ",
+        row.key.job, " ", row.key.period, " --reason \"...\"`"));
   }
-  for (const PeriodKey& key : plan.reopen) {
-    answer.reopen.push_back(key.period);
-    answer.run.push_back(key.period);
+  if (row.status == PeriodStatus::kRunning) return RefuseRunning(row);
+  if (row.status == PeriodStatus::kPlanned) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, " is PLANNED and runs by itself; `matins why ", row.key.job, " ",
+                     row.key.period, "` says what it waits for"));
   }
-  for (const PeriodKey& key : plan.left) answer.left.push_back(key.period);
-  for (const PeriodKey& key : plan.unfillable) answer.unfillable.push_back(key.period);
-  std::sort(answer.run.begin(), answer.run.end());
-  std::sort(answer.reopen.begin(), answer.reopen.end());
-  return answer;
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, " is ", Word(row.status),
+                   " and has not failed; to run it once more: `matins "
+                   "run ",
+                   row.key.job, " --date ", row.key.period, " --again --reason \"...\"`"));
 }
 
 bool HasEnded(const PeriodRow& row) {
@@ -163,8 +166,7 @@ absl::StatusOr<RunByHandAnswer> RunByHand(Session& session, const RunByHandReque
   RETURN_IF_ERROR(CheckParams(request));
   ASSIGN_OR_RETURN(const Planned planned, Planned::Read(session, request.job));
   if (planned.state().suspended) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "job '", request.job, "' is suspended; `matins job resume ", request.job, "` first"));
+    return RefuseSuspended(request.job);
   }
   RunByHandAnswer answer;
   if (request.date.empty()) {
@@ -250,35 +252,47 @@ absl::StatusOr<std::string> SkipPeriod(Session& session, absl::string_view job,
   return period;
 }
 
-absl::StatusOr<BackfillAnswer> BackfillJob(Session& session, const BackfillRequest& request) {
-  if (request.to < request.from) {
-    return BadInput(
-        "--to", absl::StrCat(FormatDay(request.to), " is before --from ", FormatDay(request.from)),
-        "both dates are included; give the older one first");
+absl::StatusOr<std::string> RetryPeriod(Session& session, absl::string_view job,
+                                        absl::string_view date, absl::string_view reason) {
+  RETURN_IF_ERROR(RequireReason(reason, "why the period is tried again"));
+  std::string period;
+  RETURN_IF_ERROR(PlanAndWrite(session, job, [&](const Planned& now) -> absl::StatusOr<PlanWrite> {
+    if (now.state().suspended) return RefuseSuspended(job);
+    ASSIGN_OR_RETURN(period, KeyFor(now.current(), date));
+    ASSIGN_OR_RETURN(const PeriodRow row, ReadRow(session, {std::string(job), period}));
+    if (row.status != PeriodStatus::kFailed || row.held) return RefuseRetry(row);
+    ASSIGN_OR_RETURN(PlanWrite write, PlanByHand(now.Input(), period, row.params));
+    write.intents.front().backfill = row.backfill;
+    write.act = session.MakeAct(reason);
+    write.act_kind = "retry";
+    return write;
+  }));
+  return period;
+}
+
+absl::StatusOr<std::vector<PeriodRow>> HeldPeriods(Session& session, absl::string_view job) {
+  RowFilter filter;
+  filter.job = std::string(job);
+  filter.status = PeriodStatus::kFailed;
+  filter.limit = 1'000'000;
+  ASSIGN_OR_RETURN(std::vector<PeriodRow> rows, session.acts().ReadRows(filter));
+  std::erase_if(rows, [](const PeriodRow& row) { return !row.held; });
+  return rows;
+}
+
+absl::StatusOr<std::string> ReleaseHold(Session& session, absl::string_view job,
+                                        absl::string_view date, absl::string_view reason) {
+  RETURN_IF_ERROR(RequireReason(reason, "what became of the lost run, and why it may run again"));
+  ASSIGN_OR_RETURN(const Planned planned, Planned::Read(session, job));
+  ASSIGN_OR_RETURN(const std::string period, KeyFor(planned.current(), date));
+  ASSIGN_OR_RETURN(const PeriodRow row, ReadRow(session, {std::string(job), period}));
+  if (!row.held) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job '", job, "' ", period, " is ", Word(row.status),
+                     ", and not held; `matins hold` lists what is"));
   }
-  if (request.again && request.reason.empty()) {
-    return BadInput("--reason", "is missing",
-                    "--again opens what is DONE; say why: --reason \"...\"");
-  }
-  const Act act = session.MakeAct(request.reason.empty() ? "backfill" : request.reason);
-  BackfillPlan plan;
-  absl::Duration source_window;
-  const auto make = [&](const Planned& planned) -> absl::StatusOr<PlanWrite> {
-    ASSIGN_OR_RETURN(const std::vector<PeriodRow> existing, RowsBetween(session, request));
-    ASSIGN_OR_RETURN(
-        plan, PlanBackfill(planned.Input(), existing, request.from, request.to, request.again));
-    plan.write.act = act;
-    source_window = planned.current().job.backfill.source_window;
-    return plan.write;
-  };
-  if (request.dry_run) {
-    ASSIGN_OR_RETURN(const Planned planned, Planned::Read(session, request.job));
-    RETURN_IF_ERROR(make(planned).status());
-    return AnswerOf(plan, source_window);
-  }
-  RETURN_IF_ERROR(PlanAndWrite(session, request.job, make));
-  for (const PeriodKey& key : plan.reopen) RETURN_IF_ERROR(session.acts().Reopen(key, "", act));
-  return AnswerOf(plan, source_window);
+  RETURN_IF_ERROR(session.acts().Reopen(row.key, row.params, session.MakeAct(reason)));
+  return period;
 }
 
 }  // namespace matins

@@ -1,4 +1,4 @@
-// Runs: by hand, waiting for one, cancelling, skipping, back-filling.
+// Runs: by hand, waiting for one, cancelling, skipping, trying again.
 #ifndef MATINS_OPS_RUNS_H_
 #define MATINS_OPS_RUNS_H_
 
@@ -50,22 +50,17 @@ absl::Status CancelRun(Session& session, int64_t run, absl::string_view reason);
 absl::StatusOr<std::string> SkipPeriod(Session& session, absl::string_view job,
                                        absl::string_view date, absl::string_view reason);
 
-struct BackfillRequest {
-  std::string job;
-  absl::CivilDay from, to;  // biz_dates, both included
-  bool dry_run = false;
-  bool again = false;  // what is DONE or was settled below the floor too; needs a reason
-  std::string reason;
-};
-struct BackfillAnswer {
-  std::vector<std::string> run;     // periods that will run, oldest first
-  std::vector<std::string> reopen;  // those that are opened again, among them
-  std::vector<std::string> left;    // DONE, RUNNING, PLANNED or settled below the floor already
-  // Past the source's window, so that no run could fill them: SKIPPED(unfillable).
-  std::vector<std::string> unfillable;
-  absl::Duration source_window;
-};
-absl::StatusOr<BackfillAnswer> BackfillJob(Session& session, const BackfillRequest& request);
+// A FAILED period gets new attempts now, in the same generation and with its checkpoint, without a
+// wait for the job's next trigger; answers its key. FailedPrecondition: it has not failed, is held
+// (ReleaseHold), or the job is suspended.
+absl::StatusOr<std::string> RetryPeriod(Session& session, absl::string_view job,
+                                        absl::string_view date, absl::string_view reason);
+
+// FAILED(held): final until a person says what became of it. Oldest first; `job` empty: of all.
+absl::StatusOr<std::vector<PeriodRow>> HeldPeriods(Session& session, absl::string_view job);
+// It is run again, in a new generation; answers its key. FailedPrecondition: it is not held.
+absl::StatusOr<std::string> ReleaseHold(Session& session, absl::string_view job,
+                                        absl::string_view date, absl::string_view reason);
 
 }  // namespace matins
 

@@ -35,8 +35,8 @@ std::optional<absl::Time> FireBefore(const Fires& fires, absl::Time fire) {
 class Backfiller {
  public:
   Backfiller(const PlanInput& input, const Fires& fires, absl::Span<const PeriodRow> existing,
-             bool again)
-      : input_(input), fires_(fires), again_(again) {
+             Reprocess reprocess)
+      : input_(input), fires_(fires), reprocess_(reprocess) {
     for (const PeriodRow& row : input.state->rows) rows_[row.key.period] = &row;
     for (const PeriodRow& row : existing) rows_[row.key.period] = &row;
     plan_.write = WriteFor(input);
@@ -75,8 +75,9 @@ class Backfiller {
     ASSIGN_OR_RETURN(Intent intent, InsertOf(fires_, key.job, fresh));
     intent.start_by = absl::InfiniteFuture();
     intent.reopens = intent.due <= input_.state->floor;
-    if (intent.reopens && !(again_ && fillable)) {
-      (again_ ? plan_.unfillable : plan_.left).push_back(key);
+    const bool all = reprocess_ == Reprocess::kAll;
+    if (intent.reopens && !(all && fillable)) {
+      (all ? plan_.unfillable : plan_.left).push_back(key);
       return absl::OkStatus();
     }
     if (fillable) {
@@ -90,9 +91,10 @@ class Backfiller {
   }
 
   absl::Status TakeRow(const PeriodRow& row, const PeriodKey& key, bool fillable) {
-    const bool reopen = row.status == PeriodStatus::kSkipped || row.held ||
-                        (again_ && row.status == PeriodStatus::kDone);
-    if (!reopen && row.status != PeriodStatus::kFailed) {
+    const bool failed = row.status == PeriodStatus::kFailed && reprocess_ != Reprocess::kMissing;
+    const bool reopen = row.status == PeriodStatus::kSkipped || (failed && row.held) ||
+                        (row.status == PeriodStatus::kDone && reprocess_ == Reprocess::kAll);
+    if (!reopen && !failed) {
       plan_.left.push_back(key);
     } else if (!fillable) {
       plan_.unfillable.push_back(key);
@@ -109,7 +111,7 @@ class Backfiller {
 
   const PlanInput& input_;
   const Fires& fires_;
-  const bool again_;
+  const Reprocess reprocess_;
   absl::flat_hash_map<std::string, const PeriodRow*> rows_;
   BackfillPlan plan_;
 };
@@ -174,14 +176,14 @@ absl::StatusOr<Intent> ExistingByHand(const Fires& fires, const PeriodRow& row) 
 
 absl::StatusOr<BackfillPlan> PlanBackfill(const PlanInput& input,
                                           absl::Span<const PeriodRow> existing, absl::CivilDay from,
-                                          absl::CivilDay to, bool again) {
+                                          absl::CivilDay to, Reprocess reprocess) {
   if (from > to) {
     return BadInput(absl::StrCat("back-fill of ", input.state->job),
                     absl::StrCat("begins on ", FormatDay(from), ", after its end ", FormatDay(to)),
                     "write the earlier day first; both are included");
   }
   const Fires fires(input.versions);
-  return Backfiller(input, fires, existing, again).Run(from, to);
+  return Backfiller(input, fires, existing, reprocess).Run(from, to);
 }
 
 absl::StatusOr<PlanWrite> PlanByHand(const PlanInput& input, absl::string_view key,

@@ -59,7 +59,7 @@ TEST(Backfill, LeavesWhatIsSettledBelowTheFloorUnlessAskedAgain) {
   PeriodRow done;
   done.key = {"job", "2026-10-03"};
   done.status = PeriodStatus::kDone;
-  const auto again = PlanBackfill(input, {done}, from, to, /*again=*/true);
+  const auto again = PlanBackfill(input, {done}, from, to, Reprocess::kAll);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_THAT(Periods(again->reopen), ElementsAre("2026-10-03"));
   ASSERT_THAT(again->write.intents, SizeIs(2));

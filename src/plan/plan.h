@@ -41,11 +41,15 @@ absl::StatusOr<PlanWrite> PlanJob(const PlanInput& input);
 // A person's back-fill of periods that were due by now and whose biz_date is in [from, to]:
 // misfire, cap and first sight do not apply, order and the source window do. What was never
 // planned or failed gets a manual row or new attempts; SKIPPED and FAILED(held) ones are answered
-// in `reopen`; those that are DONE, RUNNING or PLANNED, and those without a row at or below the
-// floor, where all is settled, in `left`; those that the source no longer has (SKIPPED(unfillable)
-// where they had no row) in `unfillable`. `again`: DONE ones and those below the floor are opened
-// again too. `existing`: the rows with a biz_date in the range. InvalidArgument: from > to, or more
-// than 10,000 periods.
+// in `reopen`; those that are RUNNING or PLANNED, or that `reprocess` does not take (of those below
+// the floor, where all is settled, without a row: all but kAll), in `left`; those that the source
+// no longer has (SKIPPED(unfillable) where they had no row) in `unfillable`. `existing`: the rows
+// with a biz_date in the range. InvalidArgument: from > to, or more than 10,000 periods.
+enum class Reprocess {
+  kMissing,  // what was never run: without a row, or SKIPPED
+  kFailed,   // and what has FAILED, held or not
+  kAll,      // and what is DONE, or was settled below the floor
+};
 struct BackfillPlan {
   PlanWrite write;
   std::vector<PeriodKey> reopen;
@@ -54,7 +58,8 @@ struct BackfillPlan {
 };
 absl::StatusOr<BackfillPlan> PlanBackfill(const PlanInput& input,
                                           absl::Span<const PeriodRow> existing, absl::CivilDay from,
-                                          absl::CivilDay to, bool again = false);
+                                          absl::CivilDay to,
+                                          Reprocess reprocess = Reprocess::kFailed);
 
 // One period by hand, due or not: the row `job run --date` wants. `key` is the period's
 // ("2026-10-30" of a daily job); empty: the newest that was due. It need not be in the schedule,

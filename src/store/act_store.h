@@ -230,6 +230,42 @@ struct AlertClaimed {
   std::vector<AlertRow> rows;  // the longest due first, as they are now: claimed for kAlertLease
 };
 
+// A back-fill that a person asked for: job_backfill. Its periods are the rows that name it; one
+// that another act opens again belongs to it no more.
+struct BackfillTerms {
+  std::string job;
+  absl::CivilDay from, to;  // biz_dates, both included
+  std::string reprocess;    // "missing", "failed", "all"
+  // At most so many of its periods run at a time, over all nodes, in place of the job's
+  // backfill.max_parallel; unset: that.
+  std::optional<int> max_parallel;
+  std::string window;  // "19:00-07:00" of `zone` (job/local_window.h); empty: at any time
+  std::string zone;
+  // What comes after what is computed again is computed again too, of each job in order.
+  bool cascade = false;
+};
+
+struct OpenBackfillRequest {
+  BackfillTerms terms;
+  PlanWrite write;                // of terms.job; its rows that are not SKIPPED belong to it
+  std::vector<PeriodKey> reopen;  // of any jobs; final ones, as Reopen takes them
+  Act act;
+};
+
+struct BackfillRow {
+  int64_t id = 0;
+  BackfillTerms terms;
+  BackfillState state = BackfillState::kActive;
+  Act act;  // who asked for it, and why
+  absl::Time opened_at;
+  Act changed;  // who paused, resumed or cancelled it last
+  absl::Time changed_at = absl::InfinitePast();
+  int64_t periods = 0;  // with which it was opened
+  // Of those that are there and belong to it.
+  int64_t planned = 0, running = 0, done = 0, failed = 0, skipped = 0;
+  bool open() const { return planned + running + failed > 0; }
+};
+
 class ActStore {
  public:
   virtual ~ActStore() = default;
@@ -246,6 +282,18 @@ class ActStore {
   // Opens a new generation of a final period (DONE with --again, SKIPPED, FAILED(held)): PLANNED,
   // checkpoint none, `params`. FailedPrecondition where it is RUNNING, naming the runner.
   virtual absl::Status Reopen(const PeriodKey& key, absl::string_view params, const Act& act) = 0;
+  // Writes the plan, opens what is to be opened again, and from then on holds its periods to its
+  // terms: all in one transaction, or nothing. Answers its id; 0: the job's revision had moved,
+  // look again. FailedPrecondition as Reopen, for any of them. START keeps the terms behind the
+  // back-fill's lock (store/backfill_rules.h).
+  virtual absl::StatusOr<int64_t> OpenBackfill(const OpenBackfillRequest& request) = 0;
+  // Pauses, resumes or cancels: what runs goes on; what waits is not started, is looked at again,
+  // or becomes SKIPPED by a person. NotFound; FailedPrecondition where it is cancelled, has ended,
+  // or is in that state already.
+  virtual absl::Status SetBackfill(int64_t id, BackfillState state, const Act& act) = 0;
+  // Newest first. `id` 0: all, `job` empty: of all jobs.
+  virtual absl::StatusOr<std::vector<BackfillRow>> ReadBackfills(int64_t id,
+                                                                 absl::string_view job) = 0;
   // PLANNED or FAILED (held too) becomes SKIPPED by a person. FailedPrecondition where it runs or
   // is DONE.
   virtual absl::Status Skip(absl::Span<const PeriodKey> keys, const Act& act) = 0;

@@ -7,6 +7,7 @@ namespace matins {
 namespace {
 
 absl::string_view ActKind(const PlanWrite& write) {
+  if (!write.act_kind.empty()) return write.act_kind;
   const auto all = [&](auto condition) {
     return !write.intents.empty() &&
            std::all_of(write.intents.begin(), write.intents.end(), condition);
@@ -72,7 +73,7 @@ void PlanBatch::AddWrite(const PlanWrite& write) {
     spans.Add("first_period", s.first_period).Add("last_period", s.last_period);
     spans.AddInt("count", s.count).Add("reason", s.reason).Add("by", s.by);
   }
-  if (write.act) {
+  if (write.act && !write.act_told) {
     acts.Row().Add("kind", ActKind(write)).Add("job", write.job);
     acts.Add("period", write.intents.size() == 1 ? write.intents[0].key.period : "");
     acts.Add("who", write.act->who).Add("why", write.act->why);

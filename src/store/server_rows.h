@@ -16,6 +16,7 @@
 #include "job/words.h"
 #include "store/act_rules.h"
 #include "store/act_store.h"
+#include "store/backfill_rules.h"
 #include "store/limit_rules.h"
 
 namespace matins {
@@ -29,8 +30,8 @@ inline constexpr char kPeriodColumns[] =
     "r.window_start, r.window_end, r.nominal, r.not_before, r.start_by, r.version, r.backfill, "
     "r.manual, r.params, r.reason, r.by_whom, r.attempts, r.attempts_total, r.losses, r.fence, "
     "r.nonce, r.node, r.held_by, r.held_until, r.claimed_at, r.lease_until, r.run_until, "
-    "r.wait_until, r.checkpoint, r.finished_at, r.op_at";
-inline constexpr int kPeriodColumnCount = 34;
+    "r.wait_until, r.checkpoint, r.finished_at, r.op_at, r.backfill_id";
+inline constexpr int kPeriodColumnCount = 35;
 
 inline PeriodStatus StatusOf(absl::string_view text) {
   return FromWord<PeriodStatus>(text).value_or(PeriodStatus::kFailed);
@@ -72,6 +73,7 @@ void ReadPeriod(const Rows& rows, int i, int c, PeriodRow& row) {
   row.checkpoint = rows.Int(i, c + 31);
   row.finished_at = rows.Time(i, c + 32);
   row.changed_at = rows.Time(i, c + 33);
+  row.backfill_id = rows.Int(i, c + 34);
 }
 
 // name, version, definition, source, first_sight, floor, cursor, next_look, gap_from, suspended_at,
@@ -149,6 +151,68 @@ std::vector<RunRow> ReadRunRows(const Rows& r) {
     runs.push_back(std::move(run));
   }
   return runs;
+}
+
+// Of job_backfill, named `b`, in the order that ReadBackfillRow reads; then what is there of its
+// periods: PLANNED, RUNNING, DONE, FAILED, SKIPPED.
+inline constexpr char kBackfillColumns[] =
+    "b.id, b.job, b.from_day, b.to_day, b.reprocess, b.max_parallel, b.hours, b.zone, b.cascades, "
+    "b.state, b.periods, b.who, b.why, b.at, b.changed_by, b.changed_why, b.changed_at";
+inline constexpr int kBackfillColumnCount = 17;
+template <typename Rows>
+BackfillRow ReadBackfillRow(const Rows& r, int i) {
+  BackfillRow row;
+  row.id = r.Int(i, 0);
+  row.terms.job = r.Text(i, 1);
+  row.terms.from = r.Day(i, 2);
+  row.terms.to = r.Day(i, 3);
+  row.terms.reprocess = r.Text(i, 4);
+  if (!r.IsNull(i, 5)) row.terms.max_parallel = static_cast<int>(r.Int(i, 5));
+  row.terms.window = r.Text(i, 6);
+  row.terms.zone = r.Text(i, 7);
+  row.terms.cascade = r.Bool(i, 8);
+  row.state = FromWord<BackfillState>(r.Text(i, 9)).value_or(BackfillState::kPaused);
+  row.periods = r.Int(i, 10);
+  row.act = {r.Text(i, 11), r.Text(i, 12)};
+  row.opened_at = r.Time(i, 13);
+  row.changed = {r.Text(i, 14), r.Text(i, 15)};
+  row.changed_at = r.Time(i, 16);
+  return row;
+}
+template <typename Rows>
+std::vector<BackfillRow> ReadBackfillRows(const Rows& r) {
+  std::vector<BackfillRow> rows;
+  for (int i = 0; i < r.size(); ++i) {
+    BackfillRow row = ReadBackfillRow(r, i);
+    int c = kBackfillColumnCount;
+    for (int64_t BackfillRow::*count :
+         {&BackfillRow::planned, &BackfillRow::running, &BackfillRow::done, &BackfillRow::failed,
+          &BackfillRow::skipped}) {
+      row.*count = r.Int(i, c++);
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// `facts`: the columns, runs that are alive, a period that has failed; `oldest`: id, job, due_at.
+template <typename Rows>
+std::map<int64_t, BackfillFacts> ReadBackfillFacts(const Rows& facts, const Rows& oldest) {
+  std::map<int64_t, BackfillFacts> found;
+  for (int i = 0; i < facts.size(); ++i) {
+    BackfillRow row = ReadBackfillRow(facts, i);
+    found[row.id] = {std::move(row.terms),
+                     row.state,
+                     std::move(row.changed.who),
+                     facts.Int(i, kBackfillColumnCount),
+                     facts.Text(i, kBackfillColumnCount + 1),
+                     {}};
+  }
+  for (int i = 0; i < oldest.size(); ++i) {
+    const auto backfill = found.find(oldest.Int(i, 0));
+    if (backfill != found.end()) backfill->second.oldest[oldest.Text(i, 1)] = oldest.Time(i, 2);
+  }
+  return found;
 }
 
 // id, at, kind, job, period, generation, who, why, detail.

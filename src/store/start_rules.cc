@@ -79,6 +79,10 @@ bool StartRules::InOrder(const RowFacts& facts, const JobFacts& job, Judged& jud
 
 bool StartRules::Free(const RowFacts& facts, const JobFacts& job, Judged& judged) const {
   const std::string own = absl::StrCat("job/", facts.row.key.job);
+  const auto backfill = facts_.backfills.find(facts.row.backfill_id);
+  const bool asked_for = backfill != facts_.backfills.end();
+  // Its own number stands in the job's place.
+  const bool own_number = asked_for && backfill->second.terms.max_parallel;
   const std::string lock = absl::StrCat("lock/", facts.lock_key);
   if (!facts.after.empty()) {
     Refuse(judged, StartResult::kAfter, facts.after, absl::StrCat("after/", facts.after));
@@ -86,11 +90,17 @@ bool StartRules::Free(const RowFacts& facts, const JobFacts& job, Judged& judged
     Refuse(judged, StartResult::kBusy, facts.holder.empty() ? facts.lock_key : facts.holder, lock);
   } else if (!facts.leftover.empty() && !IsMutant(Mutant::kNoOldLease)) {
     Refuse(judged, StartResult::kBusy, facts.leftover, lock);
+  } else if (std::optional<BackfillStop> stop =
+                 asked_for ? StopOf(backfill->first, backfill->second, facts.row, facts_.now)
+                           : std::nullopt) {
+    Refuse(judged, StartResult::kBackfill, std::move(stop->blocker));
+    judged.look_at = stop->look_at;
   } else if (IsMutant(Mutant::kNoLimit)) {
     return true;
   } else if (job.limit && job.running >= *job.limit) {
     Refuse(judged, StartResult::kFull, absl::StrCat("limits.job ", *job.limit), own);
-  } else if (facts.row.backfill && job.max_parallel && job.backfills >= *job.max_parallel) {
+  } else if (facts.row.backfill && !own_number && job.max_parallel &&
+             job.backfills >= *job.max_parallel) {
     Refuse(judged, StartResult::kFull, absl::StrCat("backfill.max_parallel ", *job.max_parallel),
            own);
   } else if (request_.global_limit > 0 && facts_.alive >= request_.global_limit) {
@@ -120,6 +130,8 @@ void StartRules::JudgeOne(Judged& judged) {
   judged.answer.result = StartResult::kStarted;
   ++j->running;
   j->backfills += facts.row.backfill ? 1 : 0;
+  const auto backfill = facts_.backfills.find(facts.row.backfill_id);
+  if (backfill != facts_.backfills.end()) ++backfill->second.running;
   ++facts_.alive;
   facts_.taken.Add(ClaimOf(facts));
   if (!facts.lock_key.empty()) locks_taken_.insert(facts.lock_key);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/backfill_rules.h"
 #include "store/limit_rules.h"
 #include "store/store.h"
 
@@ -49,6 +50,7 @@ struct StartFacts {
   std::map<PeriodKey, Row> rows;    // those that are there and that nobody else has locked
   LimitBook limits;
   LimitCounts taken;  // of the limits that the rows speak of, behind the locks of their rules
+  std::map<int64_t, BackfillFacts> backfills;  // those that the rows belong to, behind their locks
 };
 inline LimitClaim ClaimOf(const StartFacts::Row& row) {
   return {row.tenant, row.limit_key, row.row.backfill};

@@ -134,6 +134,7 @@ enum class StartResult {
   kOldLease,  // the lease of its deleted row still lives (I7)
   kLabels,    // this node lacks a label
   kFrozen,    // the clock stepped (I8)
+  kBackfill,  // its back-fill is paused, shut, stopped at a failure, or has no room
 };
 
 struct StartAnswer {

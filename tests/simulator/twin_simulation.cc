@@ -175,6 +175,16 @@ class TwinActs final : public Twin<ActStore> {
   absl::Status SetJournal(bool full) override {
     return Both("SetJournal", [&](ActStore& store) { return store.SetJournal(full); });
   }
+  absl::StatusOr<int64_t> OpenBackfill(const OpenBackfillRequest& request) override {
+    return Both("OpenBackfill", [&](ActStore& store) { return store.OpenBackfill(request); });
+  }
+  absl::Status SetBackfill(int64_t id, BackfillState state, const Act& act) override {
+    return Both("SetBackfill", [&](ActStore& store) { return store.SetBackfill(id, state, act); });
+  }
+  absl::StatusOr<std::vector<BackfillRow>> ReadBackfills(int64_t id,
+                                                         absl::string_view job) override {
+    return asked_->ReadBackfills(id, job);
+  }
   absl::StatusOr<bool> SetLimits(const SetLimitsRequest& request) override {
     return Both("SetLimits", [&](ActStore& store) { return store.SetLimits(request); });
   }

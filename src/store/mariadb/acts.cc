@@ -1,5 +1,8 @@
 #include "store/mariadb/acts.h"
 
+#include <map>
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
@@ -8,6 +11,7 @@
 #include "store/act_rules.h"
 #include "store/mariadb/clock.h"
 #include "store/mariadb/finish.h"
+#include "store/mariadb/perform.h"
 #include "store/mariadb/plan_statements.h"
 #include "store/mariadb/schema_sql.h"
 #include "store/rules.h"
@@ -144,27 +148,6 @@ void Append(std::vector<Statement>& to, std::vector<Statement> more) {
   for (Statement& s : more) to.push_back(std::move(s));
 }
 
-// One act's transaction: what is locked first, the clock behind it (the last of `rows`), what is
-// then decided, what is written.
-template <typename Decide>
-absl::Status Perform(Session& session, std::vector<Statement> locks, Decide decide) {
-  locks.push_back(ReadClock());
-  const auto once = [&]() -> absl::StatusOr<bool> {
-    ASSIGN_OR_RETURN(const std::vector<Rows> rows, session.connection.Begin(locks));
-    const absl::StatusOr<std::vector<Statement>> writes = decide(rows, ClockOf(rows.back()));
-    if (!writes.ok()) {
-      session.connection.Rollback();
-      return writes.status();
-    }
-    RETURN_IF_ERROR(CommitAt(session, "act.before_commit", *writes).status());
-    MATINS_FAULT_POINT("act.after_commit");  // crash here: it stands, and is recorded
-    return true;
-  };
-  return session.Retried(once).status();
-}
-
-using Writes = absl::StatusOr<std::vector<Statement>>;
-
 }  // namespace
 
 absl::Status MariadbActs::Suspend(absl::string_view job, const Act& act) {
@@ -228,6 +211,7 @@ absl::Status MariadbActs::Rename(absl::string_view from, absl::string_view to, c
                                         {"job_slot", "job_name"},
                                         {"job_alert", "job"},
                                         {"job_silence", "job"},
+                                        {"job_backfill", "job"},
                                         {"job_event", "job"}}) {
       writes.push_back(
           Sql(absl::StrCat("UPDATE ", table, " SET ", column, " = ? WHERE ", column, " = ?"),
@@ -266,79 +250,108 @@ absl::Status MariadbActs::Delete(absl::string_view job, bool force, const Act& a
                  });
 }
 
-namespace {
+Statement LockJobsOf(absl::string_view keys_json) {
+  return Sql(
+      "SELECT j.name, j.deleted FROM (SELECT DISTINCT x.job FROM ? ORDER BY x.job) k STRAIGHT_JOIN "
+      "job j ON j.name = k.job FOR UPDATE",
+      {KeyTable(keys_json)});
+}
 
-std::vector<Statement> ReopenRow(const PeriodKey& key, absl::string_view params, const Act& act,
-                                 absl::Time now) {
+absl::Status MayReopenRows(const Rows& jobs, const Rows& rows, absl::Span<const PeriodKey> keys) {
+  std::set<std::string> known;
+  for (int i = 0; i < jobs.size(); ++i) {
+    if (!jobs.Bool(i, 1)) known.insert(jobs.Text(i, 0));
+  }
+  std::map<PeriodKey, AttemptRow> found;
+  for (int i = 0; i < rows.size(); ++i) {
+    AttemptRow row = ReadRow(rows, i);
+    found[row.key] = std::move(row);
+  }
+  for (const PeriodKey& key : keys) {
+    const auto row = found.find({UsableText(key.job), UsableText(key.period)});
+    if (row == found.end()) return NoRowToReopen(key);
+    if (!known.contains(row->first.job)) return NoJob(key.job);
+    const AttemptRow& r = row->second;
+    RETURN_IF_ERROR(MayReopen(key, Word(r.status), r.held, r.node, r.fence));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Statement> ReopenRows(absl::string_view keys_json, absl::string_view params,
+                                  const Act& act, absl::Time now) {
+  const Value keys = KeyTable(keys_json);
   return {
       Sql("INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) "
           "SELECT ?, 'reopened', r.job_name, r.period, r.generation + 1, ?, ?, "
           "JSON_OBJECT('old_status', r.status, 'old_fence', CAST(r.fence AS CHAR), 'lease_until', "
           "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', r.wait_until)) FROM "
-          "job_watermark r WHERE r.job_name = ? AND r.period = ?",
-          {now, act.who, act.why, key.job, key.period}),
+          "? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period",
+          {now, act.who, act.why, keys}),
       // MariaDB assigns from left to right: what a column was is asked before it changes.
-      Sql("UPDATE job_watermark r SET "
-          "r.lock_key = COALESCE(r.lock_key, (SELECT CONCAT('job/', j.name) FROM job j WHERE "
+      Sql("UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period "
+          "SET r.lock_key = COALESCE(r.lock_key, (SELECT CONCAT('job/', j.name) FROM job j WHERE "
           "j.name = r.job_name AND j.lock_scope = 'job')), "
           "r.status = 'PLANNED', r.held = FALSE, r.generation = r.generation + 1, r.ver = 1, "
           "r.op = 'plan', r.op_at = ?, r.planned_at = ?, r.attempts = 0, r.attempts_total = 0, "
           "r.losses = 0, r.checkpoint = 0, r.checkpointed_at = NULL, r.reason = NULL, "
           "r.by_whom = ?, r.manual = TRUE, r.params = ?, r.finished_at = NULL, "
-          "r.start_by = NULL, r.backfill = FALSE, r.dispatched_at = NULL, "
+          "r.start_by = NULL, r.backfill = FALSE, r.backfill_id = NULL, r.dispatched_at = NULL, "
           "r.not_before = COALESCE(r.not_before, TIMESTAMP'1970-01-01 00:00:00'), "
           "r.look_at = r.not_before, r.held_by = NULL, r.held_until = NULL, r.waits_for = NULL, "
-          "r.cancel_by = NULL, r.cancel_why = NULL WHERE r.job_name = ? AND r.period = ?",
-          {now, now, act.who, Value::OrNull(params), key.job, key.period}),
-      Sql("UPDATE job SET revision = revision + 1 WHERE name = ?", {key.job})};
+          "r.cancel_by = NULL, r.cancel_why = NULL",
+          {keys, now, now, act.who, Value::OrNull(params)}),
+      Sql("UPDATE (SELECT DISTINCT x.job FROM ?) k STRAIGHT_JOIN job j ON j.name = k.job SET "
+          "j.revision = j.revision + 1",
+          {keys})};
 }
 
-}  // namespace
+absl::StatusOr<std::vector<Statement>> SkipRows(const Rows& rows, const Rows& waiting,
+                                                const Act& act, absl::Time now) {
+  Wakes wakes(WaitingOf(waiting));
+  std::vector<PeriodKey> keys;
+  for (int i = 0; i < rows.size(); ++i) {
+    const AttemptRow row = ReadRow(rows, i);
+    RETURN_IF_ERROR(MaySkip(row.key, Word(row.status), row.node));
+    wakes.Add(row.key.job, row.lock_key, row.biz_date);
+    keys.push_back(row.key);
+  }
+  const std::string list = KeysInOrder(keys);
+  std::vector<Statement> writes = {
+      Sql("UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period "
+          "SET r.status = 'SKIPPED', r.held = FALSE, r.reason = ?, r.by_whom = ?, "
+          "r.finished_at = ?, r.held_by = NULL, r.held_until = NULL, r.waits_for = NULL, "
+          "r.ver = r.ver + 1, r.op = 'skip', r.op_at = ?",
+          {KeyTable(list), act.why.empty() ? "by hand" : absl::string_view(act.why), act.who, now,
+           now}),
+      Sql("UPDATE (SELECT DISTINCT x.job FROM ?) k STRAIGHT_JOIN job j ON j.name = k.job SET "
+          "j.revision = j.revision + 1",
+          {KeyTable(list)})};
+  Append(writes, wakes.Statements());
+  for (const PeriodKey& key : keys) {
+    writes.push_back(EventOf("skip", key.job, key.period, act, now));
+  }
+  return writes;
+}
 
 absl::Status MariadbActs::Reopen(const PeriodKey& key, absl::string_view params, const Act& act) {
-  const std::vector<Statement> locks = {LockJob(key.job),
-                                        LockRows(session_, KeysInOrder({key}), Locking::kWait)};
+  const std::string list = KeysInOrder({key});
+  const std::vector<Statement> locks = {LockJobsOf(list), LockRows(session_, list, Locking::kWait)};
   return Perform(session_, locks, [&](const std::vector<Rows>& rows, const Clock& clock) -> Writes {
-    if (rows[1].size() == 0) return NoRowToReopen(key);
-    const AttemptRow row = ReadRow(rows[1], 0);
-    RETURN_IF_ERROR(MayReopen(key, Word(row.status), row.held, row.node, row.fence));
-    return ReopenRow(key, params, act, clock.now);
+    RETURN_IF_ERROR(MayReopenRows(rows[0], rows[1], {&key, 1}));
+    return ReopenRows(list, params, act, clock.now);
   });
 }
 
 absl::Status MariadbActs::Skip(absl::Span<const PeriodKey> keys, const Act& act) {
   if (keys.empty()) return absl::OkStatus();
   const std::string list = KeysInOrder({keys.begin(), keys.end()});
-  const std::vector<Statement> locks = {
-      Sql("SELECT j.name FROM (SELECT DISTINCT x.job FROM ? ORDER BY x.job) k STRAIGHT_JOIN job j "
-          "ON j.name = k.job FOR UPDATE",
-          {KeyTable(list)}),
-      LockRows(session_, list, Locking::kWait), ReadWaiting()};
+  const std::vector<Statement> locks = {LockJobsOf(list), LockRows(session_, list, Locking::kWait),
+                                        ReadWaiting()};
   return Perform(session_, locks, [&](const std::vector<Rows>& rows, const Clock& clock) -> Writes {
     if (rows[1].size() < static_cast<int>(keys.size())) {
       return NoRowsToSkip(keys.size() - static_cast<size_t>(rows[1].size()), keys.size());
     }
-    Wakes wakes(WaitingOf(rows[2]));
-    for (int i = 0; i < rows[1].size(); ++i) {
-      const AttemptRow row = ReadRow(rows[1], i);
-      RETURN_IF_ERROR(MaySkip(row.key, Word(row.status), row.node));
-      wakes.Add(row.key.job, row.lock_key, row.biz_date);
-    }
-    std::vector<Statement> writes = {
-        Sql("UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period "
-            "SET r.status = 'SKIPPED', r.held = FALSE, r.reason = ?, r.by_whom = ?, "
-            "r.finished_at = ?, r.held_by = NULL, r.held_until = NULL, r.waits_for = NULL, "
-            "r.ver = r.ver + 1, r.op = 'skip', r.op_at = ?",
-            {KeyTable(list), act.why.empty() ? "by hand" : absl::string_view(act.why), act.who,
-             clock.now, clock.now}),
-        Sql("UPDATE (SELECT DISTINCT x.job FROM ?) k STRAIGHT_JOIN job j ON j.name = k.job SET "
-            "j.revision = j.revision + 1",
-            {KeyTable(list)})};
-    Append(writes, wakes.Statements());
-    for (const PeriodKey& key : keys) {
-      writes.push_back(EventOf("skip", key.job, key.period, act, clock.now));
-    }
-    return writes;
+    return SkipRows(rows[1], rows[2], act, clock.now);
   });
 }
 

@@ -31,6 +31,11 @@ class MariadbActs final : public ActStore {
   absl::Status AcceptClock(const Act& act) override;
   absl::StatusOr<int64_t> BumpEpoch(const Act& act) override;
   absl::Status SetJournal(bool full) override;
+  // backfills.cc
+  absl::StatusOr<int64_t> OpenBackfill(const OpenBackfillRequest& request) override;
+  absl::Status SetBackfill(int64_t id, BackfillState state, const Act& act) override;
+  absl::StatusOr<std::vector<BackfillRow>> ReadBackfills(int64_t id,
+                                                         absl::string_view job) override;
   // limits.cc
   absl::StatusOr<bool> SetLimits(const SetLimitsRequest& request) override;
   absl::StatusOr<LimitsView> ReadLimits() override;
@@ -87,6 +92,15 @@ std::vector<Statement> WithdrawRows(absl::string_view job, absl::Time now);
 // later is another one.
 std::vector<Statement> SkipForDeleted(absl::string_view job, const Act& act);
 std::vector<Statement> DeleteJob(absl::string_view job, const Act& act, absl::Time now);
+
+// What Reopen and Skip lock and write, for any rows (RowColumns()) of any jobs. `waiting`: the
+// answer to ReadWaiting.
+Statement LockJobsOf(absl::string_view keys_json);
+absl::Status MayReopenRows(const Rows& jobs, const Rows& rows, absl::Span<const PeriodKey> keys);
+std::vector<Statement> ReopenRows(absl::string_view keys_json, absl::string_view params,
+                                  const Act& act, absl::Time now);
+absl::StatusOr<std::vector<Statement>> SkipRows(const Rows& rows, const Rows& waiting,
+                                                const Act& act, absl::Time now);
 
 // job_event's row of an act.
 Statement EventOf(absl::string_view kind, absl::string_view job, absl::string_view period,

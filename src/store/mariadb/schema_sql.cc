@@ -80,6 +80,10 @@ const std::vector<std::pair<std::string, std::string>>& WatermarkColumns() {
         {"cancel_by", "@TEXT"},
         {"cancel_why", "@TEXT"},
         {"waits_for", "@KEY"},
+        {"backfill_id", "BIGINT"},
+        {"open_backfill",
+         "BIGINT AS (CASE WHEN status IN ('PLANNED', 'RUNNING', 'FAILED') THEN backfill_id END) "
+         "STORED"},
         // The lock: a running row with a lock key is its holder, by a unique key.
         {"running_lock", "@KEY AS (CASE WHEN status = 'RUNNING' THEN lock_key END) STORED"},
         // The turn of a row that waits, where tenants are served in turn.
@@ -103,7 +107,9 @@ const std::vector<std::pair<std::string, std::string>>& WatermarkKeys() {
       {"job_watermark_day", "KEY job_watermark_day (biz_date, job_name)"},
       {"job_watermark_waiting", "KEY job_watermark_waiting (waits_for, due_at)"},
       {"job_watermark_held", "KEY job_watermark_held (held_by)"},
-      {"job_watermark_turn", "KEY job_watermark_turn (turn, turn_at)"}};
+      {"job_watermark_turn", "KEY job_watermark_turn (turn, turn_at)"},
+      {"job_watermark_backfill", "KEY job_watermark_backfill (backfill_id)"},
+      {"job_watermark_open_backfill", "KEY job_watermark_open_backfill (open_backfill)"}};
   return keys;
 }
 
@@ -217,6 +223,13 @@ const char* const kTables[] = {
     R"(ALTER TABLE job_run ADD COLUMN IF NOT EXISTS lost_at DATETIME(6)
       AS (CASE WHEN status = 'LOST' THEN finished_at END) VIRTUAL)",
     "ALTER TABLE job_run ADD KEY IF NOT EXISTS job_run_lost (lost_at)",
+    // Back-fills that people ask for.
+    R"(CREATE TABLE IF NOT EXISTS job_backfill (id BIGINT AUTO_INCREMENT PRIMARY KEY,
+      job @NAME NOT NULL, from_day DATE NOT NULL, to_day DATE NOT NULL, reprocess @WORD NOT NULL,
+      max_parallel INT, hours @WORD NOT NULL, zone @NAME NOT NULL, cascades BOOLEAN NOT NULL,
+      state @WORD NOT NULL, periods BIGINT NOT NULL, who @TEXT NOT NULL, why @TEXT NOT NULL,
+      at DATETIME(6) NOT NULL, changed_by @TEXT, changed_why @TEXT, changed_at DATETIME(6))
+      @TABLE)",
     // The source of fences: its numbers only rise, also over a rollback and a restart.
     R"(CREATE TABLE IF NOT EXISTS matins_fence_numbers (id BIGINT AUTO_INCREMENT PRIMARY KEY) @TABLE)",
 };

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "store/mariadb/backfills.h"
 #include "store/mariadb/store.h"
 #include "store/mariadb/ticket.h"
 #include "store/rules.h"
@@ -325,6 +326,7 @@ absl::StatusOr<StartAnswers> MariadbStore::Start(const StartRequest& request) {
       return std::optional<StartAnswers>();
     }
     if (!limits_.book.empty()) RETURN_IF_ERROR(Count(facts.start));
+    RETURN_IF_ERROR(LookAtTheirBackfills(facts.start));
     StartRules rules(request, facts.start);
     std::vector<Judged> judged = rules.Judge(keys, request.keys.size());
     Grants grants;
@@ -363,7 +365,22 @@ absl::StatusOr<StartAnswers> MariadbStore::Start(const StartRequest& request) {
   return absl::UnavailableError("START: the limits are changed again and again; it is tried again");
 }
 
-// The rules' rows are locked last, nothing is waited for behind them, and the clock is read again.
+absl::Status MariadbStore::LookAtTheirBackfills(StartFacts& facts) {
+  std::set<int64_t> ids;
+  for (const auto& [key, row] : facts.rows) {
+    if (row.row.backfill_id != 0) ids.insert(row.row.backfill_id);
+  }
+  if (ids.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.connection.More(LookAtBackfills(ids)));
+  const Clock clock = ClockOf(rows[3]);
+  facts.now = clock.now;
+  facts.frozen = clock.frozen;
+  facts.backfills = ReadBackfillFacts(rows[1], rows[2]);
+  return absl::OkStatus();
+}
+
+// The rules' rows are locked after the rest, nothing is waited for behind them, and the clock is
+// read again.
 absl::Status MariadbStore::Count(StartFacts& facts) {
   std::vector<LimitClaim> claims;
   for (const auto& [key, row] : facts.rows) claims.push_back(ClaimOf(row));

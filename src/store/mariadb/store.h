@@ -54,6 +54,8 @@ class MariadbStore final : public Store {
  private:
   std::string ChangeMark();
   absl::Status Count(StartFacts& facts);
+  // The back-fills that the rows belong to, behind the locks of their rows.
+  absl::Status LookAtTheirBackfills(StartFacts& facts);
 
   Session session_;
   KnownLimits limits_;

@@ -6,6 +6,7 @@
 #include "job/json.h"
 #include "job/words.h"
 #include "store/act_rules.h"
+#include "store/backfill_rules.h"
 #include "store/limit_rules.h"
 #include "store/model/alerts.h"
 #include "store/model/model_drill.h"
@@ -140,6 +141,9 @@ class ModelActs final : public ActStore {
     for (FigureRow& figure : s_.figures) {
       if (figure.key.job == from) figure.key.job = to;
     }
+    for (auto& [id, backfill] : s_.backfills) {
+      if (backfill.terms.job == from) backfill.terms.job = to;
+    }
     s_.AddEvent({.kind = "renamed", .job = to, .who = act.who, .why = act.why});
     return absl::OkStatus();
   }
@@ -159,49 +163,86 @@ class ModelActs final : public ActStore {
   absl::Status Reopen(const PeriodKey& key, absl::string_view params, const Act& act) override {
     absl::MutexLock lock(&s_.mutex);
     ++s_.changes;
-    ModelRow* row = s_.FindRow(key);
-    if (row == nullptr) return absl::NotFoundError("no such period");
-    ModelJob* job = s_.FindJob(key.job);
-    if (job == nullptr) return NoJob(key.job);
-    if (row->status == PeriodStatus::kRunning || row->status == PeriodStatus::kPlanned ||
-        (row->status == PeriodStatus::kFailed && !row->held)) {
-      return absl::FailedPreconditionError("it is not final");
-    }
-    const std::string old(Word(row->status));
-    ModelRow fresh;
-    fresh.key = row->key;
-    fresh.biz_date = row->biz_date;
-    fresh.generation = row->generation + 1;
-    fresh.change = 1;
-    fresh.due = row->due;
-    fresh.window_start = row->window_start;
-    fresh.window_end = row->window_end;
-    fresh.nominal = row->nominal;
-    fresh.not_before = fresh.look_at = row->not_before;
-    fresh.version = row->version;
-    fresh.manual = true;
-    fresh.params = std::string(params);
-    fresh.by = act.who;
-    fresh.wait_until = row->wait_until;
-    fresh.fence = row->fence;
-    fresh.nonce = row->nonce;
-    fresh.node = row->node;
-    fresh.claimed_at = row->claimed_at;
-    fresh.priority = row->priority;
-    fresh.lock_key = row->lock_key;
-    fresh.tenant = row->tenant;
-    fresh.limit_key = row->limit_key;
-    fresh.planned_at = fresh.changed_at = s_.Now();
-    *row = fresh;
-    s_.reopened[key] = {fresh.generation, fresh.fence, fresh.wait_until};
-    ++job->row.revision;
-    s_.AddEvent({.kind = "reopened",
-                 .job = key.job,
-                 .period = key.period,
-                 .generation = fresh.generation,
-                 .who = act.who,
-                 .why = act.why});
+    RETURN_IF_ERROR(MayReopen(key));
+    ReopenRow(key, params, act);
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<int64_t> OpenBackfill(const OpenBackfillRequest& request) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    const ModelJob* job = s_.FindJob(request.terms.job);
+    if (s_.Frozen() || job == nullptr || job->row.revision != request.write.expected_revision) {
+      return 0;
+    }
+    for (const PeriodKey& key : request.reopen) RETURN_IF_ERROR(MayReopen(key));
+    PlanWrite write = request.write;
+    write.act = request.act;
+    write.act_told = true;
+    int room = 0;
+    std::vector<HeldRow> held;
+    if (!s_.WritePlan(write, nullptr, absl::ZeroDuration(), &room, &held)) return 0;
+    for (const PeriodKey& key : request.reopen) ReopenRow(key, "", request.act);
+    BackfillRow row;
+    row.id = static_cast<int64_t>(s_.backfills.size()) + 1;
+    row.terms = request.terms;
+    row.act = request.act;
+    row.opened_at = s_.Now();
+    row.periods = PeriodsOf(request);
+    s_.backfills[row.id] = row;
+    for (const PeriodKey& key : KeysOf(request)) {
+      ModelRow* one = s_.FindRow(key);
+      if (one == nullptr || one->status != PeriodStatus::kPlanned) continue;
+      one->backfill_id = row.id;
+      one->backfill = true;
+    }
+    s_.AddEvent({.kind = "backfill",
+                 .job = request.terms.job,
+                 .who = request.act.who,
+                 .why = request.act.why,
+                 .detail = BackfillDetail(row.id, request.terms, row.periods)});
+    return row.id;
+  }
+
+  absl::Status SetBackfill(int64_t id, BackfillState state, const Act& act) override {
+    absl::MutexLock lock(&s_.mutex);
+    ++s_.changes;
+    const auto found = s_.backfills.find(id);
+    if (found == s_.backfills.end()) return NoBackfill(id);
+    RETURN_IF_ERROR(MaySetBackfill(Counted(found->second), state));
+    BackfillRow& row = found->second;
+    row.state = state;
+    row.changed = act;
+    row.changed_at = s_.Now();
+    for (auto& [key, one] : s_.rows) {
+      if (one.backfill_id != id) continue;
+      const bool waits = one.status == PeriodStatus::kPlanned;
+      if (state == BackfillState::kActive && waits) {
+        one.look_at = one.not_before;
+        one.waits_for.clear();
+      }
+      if (state == BackfillState::kCancelled && (waits || one.status == PeriodStatus::kFailed)) {
+        SkipRow(one, {act.who, CancelledReason(id, act)});
+      }
+    }
+    s_.AddEvent({.kind = std::string(BackfillEvent(state)),
+                 .job = row.terms.job,
+                 .who = act.who,
+                 .why = act.why,
+                 .detail = BackfillDetail(id, row.terms, row.periods)});
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<BackfillRow>> ReadBackfills(int64_t id,
+                                                         absl::string_view job) override {
+    absl::MutexLock lock(&s_.mutex);
+    std::vector<BackfillRow> rows;
+    for (auto it = s_.backfills.rbegin(); it != s_.backfills.rend(); ++it) {
+      if ((id == 0 || it->first == id) && (job.empty() || it->second.terms.job == job)) {
+        rows.push_back(Counted(it->second));
+      }
+    }
+    return rows;
   }
 
   absl::Status Skip(absl::Span<const PeriodKey> keys, const Act& act) override {
@@ -214,25 +255,7 @@ class ModelActs final : public ActStore {
         return absl::FailedPreconditionError("only PLANNED or FAILED can be skipped");
       }
     }
-    for (const PeriodKey& key : keys) {
-      ModelRow& row = *s_.FindRow(key);
-      row.status = PeriodStatus::kSkipped;
-      row.held = false;
-      row.reason = act.why.empty() ? "by hand" : act.why;
-      row.by = act.who;
-      row.finished_at = row.changed_at = s_.Now();
-      ++row.change;
-      row.held_by.clear();
-      row.held_until = kPast;
-      if (ModelJob* job = s_.FindJob(key.job)) ++job->row.revision;
-      s_.Wake(key.job, row.biz_date, row.lock_key, false);
-      s_.AddEvent({.kind = "skip",
-                   .job = key.job,
-                   .period = key.period,
-                   .generation = row.generation,
-                   .who = act.who,
-                   .why = act.why});
-    }
+    for (const PeriodKey& key : keys) SkipRow(*s_.FindRow(key), act);
     return absl::OkStatus();
   }
 
@@ -657,6 +680,99 @@ class ModelActs final : public ActStore {
   }
 
  private:
+  // The act may follow without another look.
+  absl::Status MayReopen(const PeriodKey& key) {
+    const ModelRow* row = s_.FindRow(key);
+    if (row == nullptr) return absl::NotFoundError("no such period");
+    if (s_.FindJob(key.job) == nullptr) return NoJob(key.job);
+    if (row->status == PeriodStatus::kRunning || row->status == PeriodStatus::kPlanned ||
+        (row->status == PeriodStatus::kFailed && !row->held)) {
+      return absl::FailedPreconditionError("it is not final");
+    }
+    return absl::OkStatus();
+  }
+
+  void ReopenRow(const PeriodKey& key, absl::string_view params, const Act& act) {
+    ModelRow* row = s_.FindRow(key);
+    ModelJob* job = s_.FindJob(key.job);
+    ModelRow fresh;
+    fresh.key = row->key;
+    fresh.biz_date = row->biz_date;
+    fresh.generation = row->generation + 1;
+    fresh.change = 1;
+    fresh.due = row->due;
+    fresh.window_start = row->window_start;
+    fresh.window_end = row->window_end;
+    fresh.nominal = row->nominal;
+    fresh.not_before = fresh.look_at = row->not_before;
+    fresh.version = row->version;
+    fresh.manual = true;
+    fresh.params = std::string(params);
+    fresh.by = act.who;
+    fresh.wait_until = row->wait_until;
+    fresh.fence = row->fence;
+    fresh.nonce = row->nonce;
+    fresh.node = row->node;
+    fresh.claimed_at = row->claimed_at;
+    fresh.priority = row->priority;
+    fresh.lock_key = row->lock_key;
+    fresh.tenant = row->tenant;
+    fresh.limit_key = row->limit_key;
+    fresh.planned_at = fresh.changed_at = s_.Now();
+    *row = fresh;
+    s_.reopened[key] = {fresh.generation, fresh.fence, fresh.wait_until};
+    ++job->row.revision;
+    s_.AddEvent({.kind = "reopened",
+                 .job = key.job,
+                 .period = key.period,
+                 .generation = fresh.generation,
+                 .who = act.who,
+                 .why = act.why});
+  }
+
+  void SkipRow(ModelRow& row, const Act& act) {
+    row.status = PeriodStatus::kSkipped;
+    row.held = false;
+    row.reason = act.why.empty() ? "by hand" : act.why;
+    row.by = act.who;
+    row.finished_at = row.changed_at = s_.Now();
+    ++row.change;
+    row.held_by.clear();
+    row.held_until = kPast;
+    if (ModelJob* job = s_.FindJob(row.key.job)) ++job->row.revision;
+    s_.Wake(row.key.job, row.biz_date, row.lock_key, false);
+    s_.AddEvent({.kind = "skip",
+                 .job = row.key.job,
+                 .period = row.key.period,
+                 .generation = row.generation,
+                 .who = act.who,
+                 .why = act.why});
+  }
+
+  BackfillRow Counted(BackfillRow row) const {
+    for (const auto& [key, one] : s_.rows) {
+      if (one.backfill_id != row.id) continue;
+      switch (one.status) {
+        case PeriodStatus::kPlanned:
+          ++row.planned;
+          break;
+        case PeriodStatus::kRunning:
+          ++row.running;
+          break;
+        case PeriodStatus::kDone:
+          ++row.done;
+          break;
+        case PeriodStatus::kFailed:
+          ++row.failed;
+          break;
+        case PeriodStatus::kSkipped:
+          ++row.skipped;
+          break;
+      }
+    }
+    return row;
+  }
+
   void ApplyOne(const Definition& definition, const ApplyRequest& request, ApplyAnswer* answer) {
     const std::string& name = definition.job.name;
     ModelJob& job = s_.jobs[name];

@@ -3,7 +3,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/time.h"
+#include "job/local_window.h"
 #include "job/words.h"
+#include "schedule/schedule.h"
 #include "store/model/state.h"
 #include "store/rules.h"
 
@@ -429,8 +431,44 @@ class ModelStore final : public Store {
     return waiting;
   }
 
+  // Tells it by itself, row by row.
+  StartResult JudgeBackfill(const BackfillRow& backfill, const ModelRow& row, std::string* blocker,
+                            absl::Time* look_at) {
+    const BackfillTerms& terms = backfill.terms;
+    *blocker = absl::StrCat(Word(backfill.state), " by ", backfill.changed.who);
+    if (backfill.state != BackfillState::kActive) return StartResult::kBackfill;
+    blocker->clear();
+    int running = 0;
+    bool older = false;
+    std::set<std::string> jobs;
+    for (const auto& [key, other] : s_.rows) {
+      if (other.backfill_id != backfill.id) continue;
+      jobs.insert(key.job);
+      if (other.status == PeriodStatus::kFailed) {
+        *blocker = absl::StrCat(key.job, " ", key.period, " FAILED");
+        return StartResult::kBackfill;
+      }
+      running += other.status == PeriodStatus::kRunning;
+      older = older || (key.job == row.key.job && other.due < row.due && Open(other));
+    }
+    if (!terms.window.empty()) {
+      const auto window = LocalWindow::Parse(terms.window, *LoadZone(terms.zone));
+      if (!window->Contains(s_.Now())) {
+        *blocker = terms.window;
+        *look_at = std::min(window->NextOpening(s_.Now()), s_.Now() + absl::Hours(25));
+        return StartResult::kBackfill;
+      }
+    }
+    if (terms.cascade && older) return StartResult::kBackfill;
+    for (const auto& [fence, slot] : s_.slots) {
+      running += slot.until > s_.Now() && slot.backfill && jobs.contains(slot.key.job);
+    }
+    if (terms.max_parallel && running >= *terms.max_parallel) return StartResult::kBackfill;
+    return StartResult::kStarted;
+  }
+
   StartResult Judge(const StartRequest& request, const ModelRow* row, std::string* blocker,
-                    std::string* waits_for) {
+                    std::string* waits_for, absl::Time* look_at) {
     const absl::Time now = s_.Now();
     if (s_.FrozenToNodes()) return StartResult::kFrozen;
     if (row == nullptr || row->status != PeriodStatus::kPlanned) return StartResult::kTaken;
@@ -476,6 +514,13 @@ class ModelStore final : public Store {
         }
       }
     }
+    const auto backfill = s_.backfills.find(row->backfill_id);
+    const bool asked_for = backfill != s_.backfills.end();
+    if (asked_for) {
+      const StartResult stop = JudgeBackfill(backfill->second, *row, blocker, look_at);
+      if (stop != StartResult::kStarted) return stop;
+    }
+    const bool own_number = asked_for && backfill->second.terms.max_parallel;
     int of_job = 0, of_backfill = 0, in_all = 0, backfills = 0, of_tenant = 0, of_key = 0;
     const auto count = [&](const PeriodKey& key, const auto& other) {
       ++in_all;
@@ -493,7 +538,7 @@ class ModelStore final : public Store {
     }
     const auto& most_back = job->job.backfill.max_parallel;
     const bool full = (job->job.limit && of_job >= *job->job.limit) ||
-                      (row->backfill && most_back && of_backfill >= *most_back);
+                      (row->backfill && !own_number && most_back && of_backfill >= *most_back);
     if (full) return StartResult::kFull;
     if (request.global_limit > 0 && in_all >= request.global_limit) {
       *waits_for = "global";
@@ -532,7 +577,8 @@ class ModelStore final : public Store {
     answer.key = key;
     ModelRow* row = s_.FindRow(key);
     std::string waits_for;
-    answer.result = Judge(request, row, &answer.blocker, &waits_for);
+    absl::Time look_at = kPast;
+    answer.result = Judge(request, row, &answer.blocker, &waits_for, &look_at);
     if (!waits_for.empty()) answer.blocker = waits_for;
     switch (answer.result) {
       case StartResult::kStarted:
@@ -546,6 +592,7 @@ class ModelStore final : public Store {
       default:
         row->look_at =
             answer.result == StartResult::kOldLease ? row->wait_until : s_.Now() + request.put_off;
+        if (look_at != kPast) row->look_at = look_at;
         row->waits_for = waits_for;
         row->held_by.clear();
         row->held_until = kPast;

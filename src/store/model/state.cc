@@ -361,7 +361,7 @@ bool State::WritePlan(const PlanWrite& write, const NodeId* hold_by, absl::Durat
     }
   }
   job->spans.insert(job->spans.end(), write.spans.begin(), write.spans.end());
-  if (write.act) {
+  if (write.act && !write.act_told) {
     const auto all = [&](auto condition) {
       return !write.intents.empty() &&
              std::all_of(write.intents.begin(), write.intents.end(), condition);
@@ -369,6 +369,7 @@ bool State::WritePlan(const PlanWrite& write, const NodeId* hold_by, absl::Durat
     std::string kind = "backfill";
     if (all([](const Intent& i) { return !i.skip_reason.empty(); })) kind = "skip";
     if (all([](const Intent& i) { return i.manual; })) kind = "run";
+    if (!write.act_kind.empty()) kind = write.act_kind;
     AddEvent({.kind = kind,
               .job = write.job,
               .period = write.intents.size() == 1 ? write.intents[0].key.period : "",

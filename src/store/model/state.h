@@ -96,12 +96,13 @@ struct State {
   std::vector<EventRow> events;
   std::vector<AuditRow> audits;
   std::vector<Drill> drills;
-  std::vector<FigureRow> figures;          // as they were given
+  std::vector<FigureRow> figures;  // as they were given
   std::vector<AlertRow> alerts;
   std::vector<SilenceRow> silences;  // newest first
   int64_t alert_ids = 0, silence_ids = 0;
   absl::Time alerts_looked = kPast;
-  std::map<PeriodKey, Reopened> reopened;  // the newest of each period
+  std::map<int64_t, BackfillRow> backfills;  // without the counts of their periods
+  std::map<PeriodKey, Reopened> reopened;    // the newest of each period
   std::map<std::string, Lock> locks;
   std::map<int64_t, Slot> slots;  // by fence
   std::map<std::pair<LimitKind, std::string>, LimitRow> limits;

@@ -1,5 +1,8 @@
 #include "store/postgresql/acts.h"
 
+#include <map>
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
@@ -7,6 +10,7 @@
 #include "store/act_rules.h"
 #include "store/postgresql/clock.h"
 #include "store/postgresql/finish.h"
+#include "store/postgresql/perform.h"
 #include "store/postgresql/plan_statements.h"
 #include "store/postgresql/schema_sql.h"
 #include "store/rules.h"
@@ -145,29 +149,6 @@ void Append(std::vector<Statement>& to, std::vector<Statement> more) {
   for (Statement& s : more) to.push_back(std::move(s));
 }
 
-// One act's transaction: what is locked first, what is then decided, what is written.
-template <typename Decide>
-absl::Status Perform(Session& session, const std::vector<Statement>& locks, Decide decide) {
-  const auto once = [&]() -> absl::StatusOr<bool> {
-    Connection& connection = session.connection;
-    ASSIGN_OR_RETURN(const std::vector<Rows> rows, connection.Begin(locks));
-    absl::StatusOr<std::vector<Statement>> writes = decide(rows);
-    if (writes.ok()) {
-      if (absl::Status fault = Reach("act.before_commit"); !fault.ok()) writes = fault;
-    }
-    if (!writes.ok()) {
-      connection.Rollback();
-      return writes.status();
-    }
-    RETURN_IF_ERROR(connection.Commit(*writes).status());
-    MATINS_FAULT_POINT("act.after_commit");  // crash here: it stands, and is recorded
-    return true;
-  };
-  RETURN_IF_ERROR(session.Retried(once).status());
-  session.Notify();
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status PostgresActs::Suspend(absl::string_view job, const Act& act) {
@@ -239,6 +220,7 @@ absl::Status PostgresActs::Rename(absl::string_view from, absl::string_view to, 
                                             {"job_slot", "job_name"},
                                             {"job_alert", "job"},
                                             {"job_silence", "job"},
+                                            {"job_backfill", "job"},
                                             {"job_event", "job"}}) {
           rename(table, column);
         }
@@ -280,88 +262,123 @@ absl::Status PostgresActs::Delete(absl::string_view job, bool force, const Act& 
                  });
 }
 
+Statement LockJobsOf(const Session& session, absl::string_view keys_json) {
+  return session.Of(
+      "select name from @.job where name in (select x.job from json_to_recordset($1::json) as "
+      "x(job text)) and not deleted order by name for no key update",
+      {std::string(keys_json)});
+}
+
+Statement LockRowsOf(const Session& session, absl::string_view keys_json) {
+  return session.Of(
+      "select r.job_name, r.period, r.status, r.held, r.node, r.fence from "
+      "json_to_recordset($1::json) as x(job text, period text) join @.job_watermark r "
+      "on r.job_name = x.job and r.period = x.period order by r.job_name, r.period "
+      "for update of r",
+      {std::string(keys_json)});
+}
+
+std::string KeysJson(absl::Span<const PeriodKey> keys) {
+  JsonRows json;
+  for (const PeriodKey& key : keys) json.Row().AddKey(key);
+  return json.Take();
+}
+
+absl::Status MayReopenRows(const Rows& jobs, const Rows& rows, absl::Span<const PeriodKey> keys) {
+  std::set<std::string> known;
+  for (int i = 0; i < jobs.size(); ++i) known.insert(jobs.Text(i, 0));
+  std::map<PeriodKey, int> found;
+  for (int i = 0; i < rows.size(); ++i) found[{rows.Text(i, 0), rows.Text(i, 1)}] = i;
+  for (const PeriodKey& key : keys) {
+    const auto row = found.find({UsableText(key.job), UsableText(key.period)});
+    if (row == found.end()) return NoRowToReopen(key);
+    if (!known.contains(row->first.job)) return NoJob(key.job);
+    const int i = row->second;
+    RETURN_IF_ERROR(
+        MayReopen(key, rows.Text(i, 2), rows.Bool(i, 3), rows.Text(i, 4), rows.Int(i, 5)));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Statement> ReopenRows(const Session& session, const std::string& keys_json,
+                                  absl::string_view params, const Act& act) {
+  return {
+      session.Of(
+          "insert into @.job_event (at, kind, job, period, generation, who, why, detail) "
+          "select @NOW, 'reopened', r.job_name, r.period, r.generation + 1, $2, $3, "
+          "json_build_object('old_status', r.status, 'old_fence', r.fence::text, "
+          "'lease_until', (extract(epoch from r.wait_until) * 1000000)::bigint)::text "
+          "from json_to_recordset($1::json) as x(job text, period text) join @.job_watermark r "
+          "on r.job_name = x.job and r.period = x.period order by r.job_name, r.period",
+          {keys_json, UsableText(act.who), UsableText(act.why)}),
+      session.Of("with c as materialized (select @NOW as now) update @.job_watermark r set "
+                 "status = 'PLANNED', held = false, generation = r.generation + 1, ver = 1, "
+                 "op = 'plan', op_at = c.now, planned_at = c.now, attempts = 0, "
+                 "attempts_total = 0, losses = 0, checkpoint = 0, checkpointed_at = null, "
+                 "reason = null, by_whom = $3, manual = true, params = nullif($2, ''), "
+                 "finished_at = null, start_by = null, backfill = false, backfill_id = null, "
+                 "dispatched_at = null, not_before = coalesce(r.not_before, timestamptz 'epoch'), "
+                 "look_at = coalesce(r.not_before, timestamptz 'epoch'), held_by = null, "
+                 "held_until = null, waits_for = null, cancel_by = null, cancel_why = null, "
+                 "lock_key = coalesce(r.lock_key, (select 'job/' || j.name from @.job j where "
+                 "j.name = r.job_name and j.lock_scope = 'job')) "
+                 "from c, json_to_recordset($1::json) as x(job text, period text) "
+                 "where r.job_name = x.job and r.period = x.period",
+                 {keys_json, UsableText(params), UsableText(act.who)}),
+      session.Of("update @.job set revision = revision + 1 where name in (select x.job from "
+                 "json_to_recordset($1::json) as x(job text))",
+                 {keys_json})};
+}
+
+std::vector<Statement> SkipRows(const Session& session, absl::Span<const PeriodKey> keys,
+                                const Act& act) {
+  const std::string list = KeysJson(keys);
+  std::vector<Statement> writes = {
+      session.Of("update @.job_watermark r set status = 'SKIPPED', held = false, "
+                 "reason = $2, by_whom = $3, finished_at = @NOW, held_by = null, "
+                 "held_until = null, waits_for = null, ver = r.ver + 1, op = 'skip', "
+                 "op_at = @NOW from json_to_recordset($1::json) as x(job text, period text) "
+                 "where r.job_name = x.job and r.period = x.period",
+                 {list, act.why.empty() ? "by hand" : UsableText(act.why), UsableText(act.who)}),
+      session.Of("update @.job set revision = revision + 1 where name in (select x.job "
+                 "from json_to_recordset($1::json) as x(job text))",
+                 {list}),
+      session.Of(WakeWaiting(), {list})};
+  for (const PeriodKey& key : keys) {
+    writes.push_back(EventOf(session, "skip", key.job, key.period, act));
+  }
+  return writes;
+}
+
 absl::Status PostgresActs::Reopen(const PeriodKey& key, absl::string_view params, const Act& act) {
-  const std::vector<Statement> locks = {
-      LockJob(session_, key.job),
-      session_.Of("select r.status, r.held, r.node, r.generation, r.fence from @.job_watermark r "
-                  "where r.job_name = $1 and r.period = $2 for update",
-                  {UsableText(key.job), UsableText(key.period)})};
-  return Perform(
-      session_, locks,
-      [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
-        if (rows[1].size() == 0) return NoRowToReopen(key);
-        RETURN_IF_ERROR(MayReopen(key, rows[1].Text(0, 0), rows[1].Bool(0, 1), rows[1].Text(0, 2),
-                                  rows[1].Int(0, 4)));
-        return std::vector<Statement>{
-            session_.Of(
-                "insert into @.job_event (at, kind, job, period, generation, who, why, detail) "
-                "select @NOW, 'reopened', r.job_name, r.period, r.generation + 1, $3, $4, "
-                "json_build_object('old_status', r.status, 'old_fence', r.fence::text, "
-                "'lease_until', (extract(epoch from r.wait_until) * 1000000)::bigint)::text "
-                "from @.job_watermark r where r.job_name = $1 and r.period = $2",
-                {UsableText(key.job), UsableText(key.period), UsableText(act.who),
-                 UsableText(act.why)}),
-            session_.Of(
-                "with c as materialized (select @NOW as now) update @.job_watermark r set "
-                "status = 'PLANNED', held = false, generation = r.generation + 1, ver = 1, "
-                "op = 'plan', op_at = c.now, planned_at = c.now, attempts = 0, "
-                "attempts_total = 0, losses = 0, checkpoint = 0, checkpointed_at = null, "
-                "reason = null, by_whom = $4, manual = true, params = nullif($3, ''), "
-                "finished_at = null, start_by = null, backfill = false, "
-                "dispatched_at = null, not_before = coalesce(r.not_before, timestamptz 'epoch'), "
-                "look_at = coalesce(r.not_before, timestamptz 'epoch'), held_by = null, "
-                "held_until = null, waits_for = null, cancel_by = null, cancel_why = null, "
-                "lock_key = coalesce(r.lock_key, (select 'job/' || j.name from @.job j where "
-                "j.name = r.job_name and j.lock_scope = 'job')) "
-                "from c where r.job_name = $1 and r.period = $2",
-                {UsableText(key.job), UsableText(key.period), UsableText(params),
-                 UsableText(act.who)}),
-            session_.Of("update @.job set revision = revision + 1 where name = $1",
-                        {UsableText(key.job)})};
-      });
+  const std::string list = KeysJson({&key, 1});
+  return Perform(session_, {LockJobsOf(session_, list), LockRowsOf(session_, list)},
+                 [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
+                   RETURN_IF_ERROR(MayReopenRows(rows[0], rows[1], {&key, 1}));
+                   return ReopenRows(session_, list, params, act);
+                 });
 }
 
 absl::Status PostgresActs::Skip(absl::Span<const PeriodKey> keys, const Act& act) {
   if (keys.empty()) return absl::OkStatus();
-  JsonRows json;
-  for (const PeriodKey& key : keys) json.Row().AddKey(key);
-  const std::string list = json.Take();
+  const std::string list = KeysJson(keys);
   const std::vector<Statement> locks = {
       session_.Of("select name from @.job where name in (select x.job from "
                   "json_to_recordset($1::json) as x(job text)) order by name for no key update",
                   {list}),
-      session_.Of("select r.job_name, r.period, r.status, r.node from "
-                  "json_to_recordset($1::json) as x(job text, period text) join @.job_watermark r "
-                  "on r.job_name = x.job and r.period = x.period order by r.job_name, r.period "
-                  "for update of r",
-                  {list})};
-  return Perform(
-      session_, locks,
-      [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
-        if (rows[1].size() < static_cast<int>(keys.size())) {
-          return NoRowsToSkip(keys.size() - static_cast<size_t>(rows[1].size()), keys.size());
-        }
-        for (int i = 0; i < rows[1].size(); ++i) {
-          RETURN_IF_ERROR(MaySkip({rows[1].Text(i, 0), rows[1].Text(i, 1)}, rows[1].Text(i, 2),
-                                  rows[1].Text(i, 3)));
-        }
-        std::vector<Statement> writes = {
-            session_.Of(
-                "update @.job_watermark r set status = 'SKIPPED', held = false, "
-                "reason = $2, by_whom = $3, finished_at = @NOW, held_by = null, "
-                "held_until = null, waits_for = null, ver = r.ver + 1, op = 'skip', "
-                "op_at = @NOW from json_to_recordset($1::json) as x(job text, period text) "
-                "where r.job_name = x.job and r.period = x.period",
-                {list, act.why.empty() ? "by hand" : UsableText(act.why), UsableText(act.who)}),
-            session_.Of("update @.job set revision = revision + 1 where name in (select x.job "
-                        "from json_to_recordset($1::json) as x(job text))",
-                        {list}),
-            session_.Of(WakeWaiting(), {list})};
-        for (const PeriodKey& key : keys) {
-          writes.push_back(EventOf(session_, "skip", key.job, key.period, act));
-        }
-        return writes;
-      });
+      LockRowsOf(session_, list)};
+  return Perform(session_, locks,
+                 [&](const std::vector<Rows>& rows) -> absl::StatusOr<std::vector<Statement>> {
+                   if (rows[1].size() < static_cast<int>(keys.size())) {
+                     return NoRowsToSkip(keys.size() - static_cast<size_t>(rows[1].size()),
+                                         keys.size());
+                   }
+                   for (int i = 0; i < rows[1].size(); ++i) {
+                     RETURN_IF_ERROR(MaySkip({rows[1].Text(i, 0), rows[1].Text(i, 1)},
+                                             rows[1].Text(i, 2), rows[1].Text(i, 4)));
+                   }
+                   return SkipRows(session_, keys, act);
+                 });
 }
 
 absl::Status PostgresActs::Cancel(int64_t fence, const Act& act) {

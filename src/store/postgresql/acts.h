@@ -31,6 +31,11 @@ class PostgresActs final : public ActStore {
   absl::Status AcceptClock(const Act& act) override;
   absl::StatusOr<int64_t> BumpEpoch(const Act& act) override;
   absl::Status SetJournal(bool full) override;
+  // backfills.cc
+  absl::StatusOr<int64_t> OpenBackfill(const OpenBackfillRequest& request) override;
+  absl::Status SetBackfill(int64_t id, BackfillState state, const Act& act) override;
+  absl::StatusOr<std::vector<BackfillRow>> ReadBackfills(int64_t id,
+                                                         absl::string_view job) override;
   // limits.cc
   absl::StatusOr<bool> SetLimits(const SetLimitsRequest& request) override;
   absl::StatusOr<LimitsView> ReadLimits() override;
@@ -86,6 +91,16 @@ std::vector<Statement> WithdrawRows(const Session& session, absl::string_view jo
 // later is another one.
 std::string SkipForDeletedText();  // parameters: job, who
 std::vector<Statement> DeleteJob(const Session& session, absl::string_view job, const Act& act);
+
+// What Reopen and Skip lock and write, for any rows of any jobs.
+std::string KeysJson(absl::Span<const PeriodKey> keys);
+Statement LockJobsOf(const Session& session, absl::string_view keys_json);
+Statement LockRowsOf(const Session& session, absl::string_view keys_json);
+absl::Status MayReopenRows(const Rows& jobs, const Rows& rows, absl::Span<const PeriodKey> keys);
+std::vector<Statement> ReopenRows(const Session& session, const std::string& keys_json,
+                                  absl::string_view params, const Act& act);
+std::vector<Statement> SkipRows(const Session& session, absl::Span<const PeriodKey> keys,
+                                const Act& act);
 
 // job_event's row of an act, at the store's clock.
 Statement EventOf(const Session& session, absl::string_view kind, absl::string_view job,

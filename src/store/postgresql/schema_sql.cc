@@ -371,11 +371,27 @@ const std::vector<std::string>& Alerts() {
   return statements;
 }
 
+// Back-fills that people ask for, and which rows belong to them.
+const std::vector<std::string>& Backfills() {
+  static const auto& statements = *new std::vector<std::string>{
+      R"(create table @.job_backfill(id bigserial primary key, job text collate "C" not null,
+        from_day date not null, to_day date not null, reprocess text not null, max_parallel int,
+        hours text not null, zone text not null, cascades boolean not null, state text not null,
+        periods bigint not null, who text not null, why text not null, at timestamptz not null,
+        changed_by text, changed_why text, changed_at timestamptz))",
+      "alter table @.job_watermark add column backfill_id bigint",
+      R"(create index job_watermark_backfill on @.job_watermark
+        (backfill_id, status, job_name, due_at) where backfill_id is not null)",
+  };
+  return statements;
+}
+
 }  // namespace
 
 const std::vector<const std::vector<std::string>*>& SchemaSteps() {
   static const auto& steps = *new std::vector<const std::vector<std::string>*>{
-      &CreateSchema(), &FewerIndexes(), &AuditTable(), &Limits(), &Drills(), &Alerts()};
+      &CreateSchema(), &FewerIndexes(), &AuditTable(), &Limits(),
+      &Drills(),       &Alerts(),       &Backfills()};
   return steps;
 }
 

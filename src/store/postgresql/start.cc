@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "store/postgresql/backfills.h"
 #include "store/postgresql/columns.h"
 #include "store/postgresql/limits.h"
 #include "store/postgresql/store.h"
@@ -65,7 +66,7 @@ constexpr char kStartColumns[] =
     "r.job_name, r.period, r.status, r.node, r.held_by, r.held_until, r.not_before, r.start_by, "
     "r.attempts_total, r.wait_until, r.due_at, r.biz_date, r.lock_key, r.generation, "
     "r.window_start, r.window_end, r.nominal, r.backfill, r.manual, r.params, r.priority, r.ctid, "
-    "r.tenant, r.limit_key, r.start_tag";
+    "r.tenant, r.limit_key, r.start_tag, r.backfill_id";
 
 // What `also_due` takes: due rows in the order of their index, past those that another node has
 // locked. A few more than are wanted, for those that will be refused; and where jobs have
@@ -76,7 +77,7 @@ constexpr char kAnyPriority[] = R"((select case when e.id = $3::bigint then $4::
     exists (select from @.job where priority <> 0 and not deleted) end
     from (select coalesce(max(id), 0) as id from @.job_event) e))";
 // Where the last event and the answer to that stand among what is read.
-constexpr int kEventColumn = 25;
+constexpr int kEventColumn = 26;
 
 std::string AlsoDue(bool in_turn) {
   return absl::StrCat(
@@ -362,6 +363,11 @@ class Looked {
   }
   // The answers to Questions::Decide; only the first where there are no rows.
   void AddFacts(const std::vector<Rows>& facts);
+  // The answers to LookAtBackfills.
+  void AddBackfills(const std::vector<Rows>& rows) {
+    facts_.backfills = ReadBackfillFacts(rows[1], rows[2]);
+    facts_.now = rows[3].Time(0, 0);
+  }
   void AddLimits(const LimitBook& book, const Rows& counts) {
     facts_.limits = book;
     facts_.taken = ReadLimitCounts(counts);
@@ -370,8 +376,9 @@ class Looked {
   std::vector<PeriodKey> Keys() const;
   std::vector<PeriodKey> KeysWithLocks() const;
   std::vector<LimitClaim> Claims() const;
-  int64_t limits_number() const { return limits_number_; }  // of the rules in force
-  bool in_turn() const { return in_turn_; }                 // tenants are served in turn
+  const std::set<int64_t>& backfills() const { return backfills_; }  // that rows belong to
+  int64_t limits_number() const { return limits_number_; }           // of the rules in force
+  bool in_turn() const { return in_turn_; }                          // tenants are served in turn
   size_t also_due() const { return also_due_.size(); }
   // What is to be judged: what the request names, then what is due besides, the most urgent first;
   // those whose job could not be locked are left for another time.
@@ -395,6 +402,7 @@ class Looked {
   const StartRequest& request_;
   StartFacts facts_;
   std::map<PeriodKey, Rank> rows_;
+  std::set<int64_t> backfills_;
   std::vector<Candidate> also_due_;
   std::optional<std::set<std::string>> locked_jobs_;
   bool leftovers_ = false, more_ = false;
@@ -429,6 +437,8 @@ std::vector<PeriodKey> Looked::AddRows(const Rows& rows) {
     row.place = rows.Text(i, 21);
     row.tenant = rows.Text(i, 22);
     row.limit_key = rows.Text(i, 23);
+    r.backfill_id = rows.Int(i, 25);
+    if (r.backfill_id != 0) backfills_.insert(r.backfill_id);
     PeriodKey key = r.key;
     if (!rows_.emplace(key, Rank{rows.Int(i, 20), rows.Int(i, 24)}).second) continue;
     facts_.rows.emplace(key, std::move(row));
@@ -683,6 +693,11 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
       connection.Rollback();
       ASSIGN_OR_RETURN(limits_, ReadKnownLimits(session_));
       return std::optional<StartAnswers>();
+    }
+    if (!looked.backfills().empty()) {
+      ASSIGN_OR_RETURN(const std::vector<Rows> asked,
+                       connection.More(LookAtBackfills(session_, looked.backfills())));
+      looked.AddBackfills(asked);
     }
     const std::vector<PeriodKey> keys = looked.InOrder();
     StartRules rules(request, looked.TakeFacts());

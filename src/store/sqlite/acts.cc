@@ -208,7 +208,8 @@ absl::Status SqliteActs::Rename(absl::string_view from, absl::string_view to, co
                           "UPDATE job_lock SET job_name = ?2 WHERE job_name = ?1",
                           "UPDATE job_slot SET job_name = ?2 WHERE job_name = ?1",
                           "UPDATE job_alert SET job = ?2 WHERE job = ?1",
-                          "UPDATE job_silence SET job = ?2 WHERE job = ?1"}) {
+                          "UPDATE job_silence SET job = ?2 WHERE job = ?1",
+                          "UPDATE job_backfill SET job = ?2 WHERE job = ?1"}) {
     db_->Sql(sql, from, to).Run();
   }
   WriteEvent(*db_, transaction.now(),
@@ -226,27 +227,27 @@ absl::Status SqliteActs::Delete(absl::string_view job, bool force, const Act& ac
   return transaction.Commit();
 }
 
-absl::Status SqliteActs::Reopen(const PeriodKey& key, absl::string_view params, const Act& act) {
-  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "reopen"));
-  const absl::Time now = transaction.now();
-  const std::optional<Row> row = FindRow(*db_, key);
-  if (!row) return db_->ok() ? NoRowToReopen(key) : db_->status();
-  if (!JobExists(*db_, key.job)) return NoJob(key.job);
+absl::Status ReopenRow(Connection& db, absl::Time now, const PeriodKey& key,
+                       absl::string_view params, const Act& act) {
+  const std::optional<Row> row = FindRow(db, key);
+  if (!row) return db.ok() ? NoRowToReopen(key) : db.status();
+  if (!JobExists(db, key.job)) return NoJob(key.job);
   RETURN_IF_ERROR(MayReopen(key, Word(row->status), row->held, row->node, row->fence));
-  db_->Sql(
-         "UPDATE job_watermark SET status = 'PLANNED', held = 0, generation = generation + 1, "
-         "ver = 1, op = 'plan', op_at = ?1, finished_at = NULL, start_by = NULL, look_at = "
-         "coalesce(not_before, 0), not_before = coalesce(not_before, 0), manual = 1, params = ?2, "
-         "reason = '', by_whom = ?3, attempts = 0, attempts_total = 0, losses = 0, "
-         "checkpoint = 0, checkpointed_at = NULL, planned_at = ?1, "
-         "dispatched_at = NULL, backfill = 0, lock_key = coalesce(lock_key, (SELECT 'job/' || "
-         "name FROM job WHERE name = job_name AND lock_scope = 'job')) WHERE job_name = ?4 AND "
-         "period = ?5",
-         now, params, act.who, key.job, key.period)
+  db.Sql(
+        "UPDATE job_watermark SET status = 'PLANNED', held = 0, generation = generation + 1, "
+        "ver = 1, op = 'plan', op_at = ?1, finished_at = NULL, start_by = NULL, look_at = "
+        "coalesce(not_before, 0), not_before = coalesce(not_before, 0), manual = 1, params = ?2, "
+        "reason = '', by_whom = ?3, attempts = 0, attempts_total = 0, losses = 0, "
+        "checkpoint = 0, checkpointed_at = NULL, planned_at = ?1, "
+        "dispatched_at = NULL, backfill = 0, backfill_id = NULL, lock_key = coalesce(lock_key, "
+        "(SELECT 'job/' || "
+        "name FROM job WHERE name = job_name AND lock_scope = 'job')) WHERE job_name = ?4 AND "
+        "period = ?5",
+        now, params, act.who, key.job, key.period)
       .Run();
-  BumpRevision(*db_, key.job);
+  BumpRevision(db, key.job);
   WriteEvent(
-      *db_, now,
+      db, now,
       {.kind = "reopened",
        .job = key.job,
        .period = key.period,
@@ -255,34 +256,33 @@ absl::Status SqliteActs::Reopen(const PeriodKey& key, absl::string_view params, 
        .why = act.why,
        .detail = absl::StrCat("{\"old_status\":\"", Word(row->status), "\",\"old_fence\":\"",
                               row->fence, "\",\"lease_until\":", WaitText(row->wait_until), "}")});
-  return transaction.Commit();
+  return db.status();
 }
 
-absl::Status SqliteActs::Skip(absl::Span<const PeriodKey> keys, const Act& act) {
-  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "skip"));
-  const absl::Time now = transaction.now();
+absl::Status SkipRows(Connection& db, absl::Time now, absl::Span<const PeriodKey> keys,
+                      const Act& act) {
   std::vector<std::optional<Row>> rows;
   size_t missing = 0;
   for (const PeriodKey& key : keys) {
-    rows.push_back(FindRow(*db_, key));
+    rows.push_back(FindRow(db, key));
     if (!rows.back()) ++missing;
   }
-  RETURN_IF_ERROR(db_->status());
+  RETURN_IF_ERROR(db.status());
   if (missing > 0) return NoRowsToSkip(missing, keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
     const PeriodKey& key = keys[i];
     const Row& row = *rows[i];
     RETURN_IF_ERROR(MaySkip(key, Word(row.status), row.node));
-    db_->Sql(
-           "UPDATE job_watermark SET status = 'SKIPPED', held = 0, reason = ?1, by_whom = ?2, "
-           "finished_at = ?3, ver = ver + 1, op = 'skip', op_at = ?4, held_by = '', held_until = "
-           "NULL WHERE job_name = ?5 AND period = ?6",
-           act.why.empty() ? "by hand" : act.why, act.who, FinishedText(now), now, key.job,
-           key.period)
+    db.Sql(
+          "UPDATE job_watermark SET status = 'SKIPPED', held = 0, reason = ?1, by_whom = ?2, "
+          "finished_at = ?3, ver = ver + 1, op = 'skip', op_at = ?4, held_by = '', held_until = "
+          "NULL WHERE job_name = ?5 AND period = ?6",
+          act.why.empty() ? "by hand" : act.why, act.who, FinishedText(now), now, key.job,
+          key.period)
         .Run();
-    BumpRevision(*db_, key.job);
-    Wake(*db_, row, row.lock_key, false);
-    WriteEvent(*db_, now,
+    BumpRevision(db, key.job);
+    Wake(db, row, row.lock_key, false);
+    WriteEvent(db, now,
                {.kind = "skip",
                 .job = key.job,
                 .period = key.period,
@@ -290,6 +290,18 @@ absl::Status SqliteActs::Skip(absl::Span<const PeriodKey> keys, const Act& act) 
                 .who = act.who,
                 .why = act.why});
   }
+  return db.status();
+}
+
+absl::Status SqliteActs::Reopen(const PeriodKey& key, absl::string_view params, const Act& act) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "reopen"));
+  RETURN_IF_ERROR(ReopenRow(*db_, transaction.now(), key, params, act));
+  return transaction.Commit();
+}
+
+absl::Status SqliteActs::Skip(absl::Span<const PeriodKey> keys, const Act& act) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "skip"));
+  RETURN_IF_ERROR(SkipRows(*db_, transaction.now(), keys, act));
   return transaction.Commit();
 }
 

@@ -284,6 +284,7 @@ void WriteAct(Connection& db, absl::Time now, const PlanWrite& write) {
   absl::string_view kind = "backfill";
   if (all([](const Intent& i) { return !i.skip_reason.empty(); })) kind = "skip";
   if (all([](const Intent& i) { return i.manual; })) kind = "run";
+  if (!write.act_kind.empty()) kind = write.act_kind;
   WriteEvent(db, now,
              {.kind = kind,
               .job = write.job,
@@ -331,7 +332,7 @@ bool WritePlan(Connection& db, absl::Time now, const PlanWrite& write, HoldAtOnc
           span.reason, span.by)
         .Run();
   }
-  if (write.act) WriteAct(db, now, write);
+  if (write.act && !write.act_told) WriteAct(db, now, write);
   return db.ok();
 }
 

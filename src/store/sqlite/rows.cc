@@ -18,8 +18,7 @@ const char kRowColumns[] =
     "attempts_total, losses, fence, nonce, node, held_by, held_until, claimed_at, lease_until, "
     "run_until, wait_until, checkpoint, finished_at, op_at, lock_key, priority, planned_at, "
     "dispatched_at, checkpointed_at, cancel_by IS NOT NULL, cancel_why, tenant, limit_key, "
-    "start_tag, "
-    "job_watermark.rowid";
+    "start_tag, backfill_id, job_watermark.rowid";
 
 Row ReadRow(const Statement& q) {
   constexpr absl::Time kPast = absl::InfinitePast();
@@ -69,6 +68,7 @@ Row ReadRow(const Statement& q) {
   row.tenant = q.Text(i++);
   row.limit_key = q.Text(i++);
   row.start_tag = q.Int(i++);
+  row.backfill_id = q.Int(i++);
   row.rowid = q.Int(i++);
   return row;
 }

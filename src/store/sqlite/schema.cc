@@ -97,9 +97,11 @@ absl::Status ThirdStep(Connection& db) { return db.Script(kAuditTable); }
 absl::Status FourthStep(Connection& db) { return db.Script(kLimits); }
 absl::Status FifthStep(Connection& db) { return db.Script(kDrills); }
 absl::Status SixthStep(Connection& db) { return db.Script(kAlerts); }
+absl::Status SeventhStep(Connection& db) { return db.Script(kBackfills); }
 
 using Step = absl::Status (*)(Connection&);
-constexpr Step kSteps[] = {&FirstStep, &SecondStep, &ThirdStep, &FourthStep, &FifthStep, &SixthStep};
+constexpr Step kSteps[] = {&FirstStep, &SecondStep, &ThirdStep,  &FourthStep,
+                           &FifthStep, &SixthStep,  &SeventhStep};
 static_assert(std::size(kSteps) == kSchemaVersion);
 // From this version on the journal's triggers are there only while there is a journal.
 constexpr int kJournalByTriggers = 2;

@@ -324,6 +324,19 @@ CREATE INDEX job_watermark_failed ON job_watermark (op_at) WHERE status = 'FAILE
 CREATE INDEX job_run_lost ON job_run (finished_at) WHERE status = 'LOST';
 )sql";
 
+// Back-fills that people ask for, and which rows belong to them.
+const char kBackfills[] = R"sql(
+CREATE TABLE job_backfill (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, job TEXT NOT NULL, from_day TEXT NOT NULL,
+  to_day TEXT NOT NULL, reprocess TEXT NOT NULL, max_parallel INTEGER, hours TEXT NOT NULL,
+  zone TEXT NOT NULL, cascades INTEGER NOT NULL, state TEXT NOT NULL, periods INTEGER NOT NULL,
+  who TEXT NOT NULL, why TEXT NOT NULL, at INTEGER NOT NULL, changed_by TEXT NOT NULL DEFAULT '',
+  changed_why TEXT NOT NULL DEFAULT '', changed_at INTEGER);
+ALTER TABLE job_watermark ADD COLUMN backfill_id INTEGER;
+CREATE INDEX job_watermark_backfill ON job_watermark (backfill_id, status, job_name, due_at)
+  WHERE backfill_id IS NOT NULL;
+)sql";
+
 const char kEnableJournal[] = R"sql(
 CREATE TRIGGER IF NOT EXISTS job_watermark_journal_insert AFTER INSERT ON job_watermark
 WHEN new.period <> ''

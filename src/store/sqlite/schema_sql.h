@@ -18,6 +18,8 @@ extern const char kLimits[];
 extern const char kDrills[];
 // Step 6.
 extern const char kAlerts[];
+// Step 7.
+extern const char kBackfills[];
 
 // What `journal: full` adds, and takes away again; either may be run again.
 extern const char kEnableJournal[];

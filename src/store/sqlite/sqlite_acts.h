@@ -31,6 +31,11 @@ class SqliteActs final : public ActStore {
   absl::Status AcceptClock(const Act& act) override;
   absl::StatusOr<int64_t> BumpEpoch(const Act& act) override;
   absl::Status SetJournal(bool full) override;
+  // backfills.cc
+  absl::StatusOr<int64_t> OpenBackfill(const OpenBackfillRequest& request) override;
+  absl::Status SetBackfill(int64_t id, BackfillState state, const Act& act) override;
+  absl::StatusOr<std::vector<BackfillRow>> ReadBackfills(int64_t id,
+                                                         absl::string_view job) override;
   // limits.cc
   absl::StatusOr<bool> SetLimits(const SetLimitsRequest& request) override;
   absl::StatusOr<LimitsView> ReadLimits() override;
@@ -80,6 +85,11 @@ void SuspendJob(Connection& db, absl::Time now, absl::string_view job, const Act
 void ResumeJob(Connection& db, absl::Time now, absl::string_view job, bool trigger, const Act& act);
 absl::Status DeleteJob(Connection& db, absl::Time now, absl::string_view job, bool force,
                        const Act& act);
+// As the acts, within a transaction.
+absl::Status ReopenRow(Connection& db, absl::Time now, const PeriodKey& key,
+                       absl::string_view params, const Act& act);
+absl::Status SkipRows(Connection& db, absl::Time now, absl::Span<const PeriodKey> keys,
+                      const Act& act);
 // What is held or planned ahead goes back, so that planning judges it anew.
 void TakeBackHeld(Connection& db, absl::string_view job);
 // What was planned beyond this moment and never started is as though it had never been; it goes

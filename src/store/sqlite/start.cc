@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "store/rules.h"
+#include "store/sqlite/backfills.h"
 #include "store/sqlite/limits.h"
 #include "store/sqlite/sqlite_store.h"
 
@@ -16,7 +17,8 @@ namespace {
 struct Verdict {
   StartResult result = StartResult::kStarted;
   std::string blocker;
-  std::string waits_for = "";  // the limit that has no room
+  std::string waits_for = "";                 // the limit that has no room
+  absl::Time look_at = absl::InfinitePast();  // InfinitePast: after the request's put_off
   bool started() const { return result == StartResult::kStarted; }
 };
 
@@ -25,7 +27,11 @@ struct Verdict {
 class Gate {
  public:
   Gate(Connection& db, const StartRequest& request, const Transaction& transaction)
-      : db_(db), request_(request), now_(transaction.now()), limits_(db, transaction) {}
+      : db_(db),
+        request_(request),
+        now_(transaction.now()),
+        limits_(db, transaction),
+        backfills_(db, transaction) {}
 
   Verdict Judge(const Row& row, const JobInfo* job) {
     Verdict verdict = JudgeRow(row, job);
@@ -34,7 +40,10 @@ class Gate {
     return verdict;
   }
 
-  void Granted(const Row& row) { limits_.Granted(row); }
+  void Granted(const Row& row) {
+    limits_.Granted(row);
+    backfills_.Granted(row);
+  }
 
  private:
   Verdict JudgeRow(const Row& row, const JobInfo* job) {
@@ -107,11 +116,20 @@ class Gate {
           row.lock_key);
       if (holder.Next()) return {StartResult::kBusy, holder.Text(0)};
     }
+    const BackfillFacts* backfill = nullptr;
+    if (row.backfill_id != 0) {
+      backfill = backfills_.Find(row.backfill_id);
+      if (auto stop = backfills_.Refuse(row)) {
+        return {StartResult::kBackfill, std::move(stop->blocker), "", stop->look_at};
+      }
+    }
     if (IsMutant(Mutant::kNoLimit)) return {};
     if (job.limit && Running(row.key.job, false) >= *job.limit) {
       return {StartResult::kFull, absl::StrCat("limits.job ", *job.limit)};
     }
-    if (row.backfill && job.max_parallel && Running(row.key.job, true) >= *job.max_parallel) {
+    const bool own_number = backfill != nullptr && backfill->terms.max_parallel;
+    if (row.backfill && !own_number && job.max_parallel &&
+        Running(row.key.job, true) >= *job.max_parallel) {
       return {StartResult::kFull, absl::StrCat("backfill.max_parallel ", *job.max_parallel)};
     }
     if (request_.global_limit > 0 && RunningInAll() >= request_.global_limit) {
@@ -143,6 +161,7 @@ class Gate {
   const StartRequest& request_;
   absl::Time now_;
   LimitGate limits_;
+  BackfillGate backfills_;
 };
 
 Claim Grant(Connection& db, Transaction& transaction, const StartRequest& request, const Row& row,
@@ -195,7 +214,7 @@ Claim Grant(Connection& db, Transaction& transaction, const StartRequest& reques
 // due; what frees it pulls it back.
 void PutOff(Connection& db, const Row& row, const Verdict& verdict, absl::Time now,
             absl::Duration put_off) {
-  absl::Time look_at = now + put_off;
+  absl::Time look_at = verdict.look_at == absl::InfinitePast() ? now + put_off : verdict.look_at;
   switch (verdict.result) {
     case StartResult::kStarted:
     case StartResult::kTaken:
