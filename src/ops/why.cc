@@ -14,6 +14,8 @@
 #include "job/resolve.h"
 #include "job/words.h"
 #include "ops/jobs.h"
+#include "ops/why_then.h"
+#include "store/backfill_rules.h"
 
 namespace matins {
 namespace {
@@ -34,6 +36,7 @@ class Inquiry {
       WithoutRow();
     } else {
       RETURN_IF_ERROR(OfRow(*answer_.row));
+      if (answer_.row->status != PeriodStatus::kPlanned) RETURN_IF_ERROR(Behind(*answer_.row));
     }
     return std::move(answer_);
   }
@@ -192,6 +195,37 @@ class Inquiry {
 
   // ---- a row ----
 
+  // What kept it from starting when it might have.
+  absl::Status Behind(const PeriodRow& row) {
+    const std::optional<Wait> wait = WaitOf(row, runs_, facts_.now);
+    if (!wait) return absl::OkStatus();
+    Say(absl::StrCat("it waited ",
+                     DurationText(absl::Trunc(wait->to - wait->from, absl::Seconds(1))), ", from ",
+                     FormatInstant(wait->from), " to ", FormatInstant(wait->to)));
+    ASSIGN_OR_RETURN(const std::vector<std::string> then,
+                     StoodInTheWay(session_, planned_, facts_, nodes_, row, *wait));
+    for (const std::string& truth : then) Say(truth);
+    return absl::OkStatus();
+  }
+
+  // Of a back-fill that a person asked for: what keeps it now.
+  absl::Status OfBackfill(const PeriodRow& row) {
+    if (row.backfill_id == 0) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::vector<BackfillRow> found,
+                     session_.acts().ReadBackfills(row.backfill_id, ""));
+    if (found.empty()) return absl::OkStatus();
+    BackfillFacts facts{found[0].terms,
+                        found[0].state,
+                        found[0].changed.who,
+                        found[0].running,
+                        found[0].failed > 0 ? "a period" : "",
+                        {}};
+    if (const auto stop = StopOf(row.backfill_id, facts, row, facts_.now)) {
+      Say(absl::StrCat(stop->blocker, "; `matins backfills show ", row.backfill_id, "`"));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status OfRow(const PeriodRow& row) {
     switch (row.status) {
       case PeriodStatus::kPlanned:
@@ -215,7 +249,7 @@ class Inquiry {
     Say(absl::StrCat(
         "FAILED", row.held ? "(held)" : "", ": ", row.reason,
         runs_.empty() || runs_[0].message.empty() ? "" : absl::StrCat(", ", runs_[0].message),
-        row.held ? "; `matins run --reason` opens it again"
+        row.held ? "; `matins hold release` runs it again"
                  : "; the next trigger gives it new attempts"));
     return absl::OkStatus();
   }
@@ -243,8 +277,16 @@ class Inquiry {
     }
     RETURN_IF_ERROR(Order(row));
     RETURN_IF_ERROR(After(row));
+    RETURN_IF_ERROR(OfBackfill(row));
     Nodes();
     Running(row);
+    ASSIGN_OR_RETURN(const std::vector<std::string> full,
+                     FullLimits(session_, planned_.current().job, row));
+    for (const std::string& truth : full) Say(truth);
+    if (row.start_by < facts_.now && row.attempts_total == 0) {
+      Say(absl::StrCat("its start deadline passed at ", FormatInstant(row.start_by),
+                       "; planning judges it by the misfire policy"));
+    }
     if (row.wait_until > facts_.now) {
       Say(absl::StrCat("the lease of its earlier row lives until ", FormatInstant(row.wait_until)));
     }

@@ -29,8 +29,9 @@ struct WhyAnswer {
   std::vector<std::string> truths;  // what stands in its way, or what became of it
 };
 
-// `date`: as KeyFor takes it. NotFound: no such job. What was true is asked now: of nodes and
-// suspensions also as they were when the period was due.
+// `date`: as KeyFor takes it. NotFound: no such job. Of what waits, what is in its way now; of what
+// has been claimed or settled, what was in its way then, as far as the store has kept it
+// (why_then.h).
 absl::StatusOr<WhyAnswer> Why(Session& session, absl::string_view job, absl::string_view date);
 
 }  // namespace matins
