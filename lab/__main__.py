@@ -18,6 +18,7 @@ def parser():
     run.add_argument('--store', help='run all of them on this kind: sqlite, postgresql, mariadb')
     run.add_argument('--only', action='append', default=[], metavar='NAME', help='of those only these; may be repeated')
     keep_option(run)
+    by_option(run)
     run.add_argument('--at-a-time', type=int, default=3, metavar='N', help='topics at a time; default 3')
     verify = sub.add_parser('verify', help='judge a run again from its folder alone')
     verify.add_argument('folder')
@@ -25,12 +26,30 @@ def parser():
     again = sub.add_parser('replay', help='run what failed in a folder once more, with its seed and conditions')
     again.add_argument('folder')
     keep_option(again)
+    by_option(again)
+    again.add_argument('--all', action='store_true', help='all of it, not only what failed: what the release gate wants of somebody else')
+    soak = sub.add_parser('soak', help='faults at random for minutes or hours, busy and lonely, ending in the checker')
+    soak.add_argument('--minutes', type=float, required=True, metavar='N', help='of faults, for each shape')
+    soak.add_argument('--shape', choices=('busy', 'lonely', 'both'), default='both', help='six nodes, one node, or both in turn')
+    soak.add_argument('--nodes', type=int, default=6, help='of the busy shape; default 6')
+    soak.add_argument('--store', choices=('sqlite', 'postgresql', 'mariadb'), default='sqlite')
+    soak.add_argument('--seed', type=int, help='of the faults; default: another one each time, and printed')
+    keep_option(soak)
+    by_option(soak)
+    gate = sub.add_parser('gate', help='the release gate: each missing item a line, and exit code 1')
+    gate.add_argument('folder', help='the run that the release rests on')
+    gate.add_argument('--release', required=True, metavar='FILE', help='TOML: author, owner, code, dependencies, configuration, data, not_covered')
+    gate.add_argument('--replay', metavar='FOLDER', help="somebody else's run of the same experiments")
     sub.add_parser('list', help='the experiments that ship')
     return top
 
 
 def keep_option(command):
     command.add_argument('--keep', default='matins-lab', metavar='FOLDER', help='where the evidence goes, a new folder a run; default ./matins-lab')
+
+
+def by_option(command):
+    command.add_argument('--by', metavar='NAME', help='who runs it; default: your name on this machine')
 
 
 def main(arguments):

@@ -1,6 +1,6 @@
 """Runs experiments: registered first, the baseline twice, the candidate, and the record of what came of it."""
 import concurrent.futures
-import json
+import getpass
 import os
 import threading
 import time
@@ -23,8 +23,9 @@ def say(text):
 
 
 class Batch:
-    def __init__(self, experiments, root, lab_build, what, at_a_time=AT_A_TIME):
+    def __init__(self, experiments, root, lab_build, what, at_a_time=AT_A_TIME, by=None):
         self.experiments, self.root, self.lab_build, self.what, self.at_a_time = experiments, root, lab_build, what, at_a_time
+        self.by = by or getpass.getuser()
         self.failed_topics = {}
         self.lock = threading.Lock()
 
@@ -42,13 +43,13 @@ class Batch:
         begun = time.time()
         try:
             topics = {}
-            for e in self.experiments:
-                topics.setdefault(e.topic, []).append(e)
+            for e in self.experiments:       # those of one topic wait for each other's verdict; mutants are none of each other's
+                topics.setdefault(e.name if e.told.get('catches') else e.topic, []).append(e)
             with concurrent.futures.ThreadPoolExecutor(self.at_a_time) as pool:
                 records = [r for found in pool.map(lambda es: [self.one(e, registered[e.name]) for e in es], topics.values()) for r in found]
         finally:
             self.servers.stop()
-        told = dict(what=self.what, begun=begun, ended=time.time(), lab_build=self.lab_build, at_a_time=self.at_a_time)
+        told = dict(what=self.what, by=self.by, begun=begun, ended=time.time(), lab_build=self.lab_build, at_a_time=self.at_a_time)
         keep.write_json(os.path.join(self.folder, 'run.json'), told)
         report.write(self.folder, told, records)
         seal = keep.seal(self.folder)
@@ -67,13 +68,16 @@ class Batch:
                 record = make_record(folder, registered)
             except (Missing, Bad) as e:
                 record = left_out(experiment, registered, str(e))
-            if record['observed_result']['verdict'] == judge.INVALID and not experiment.told.get('expect_invalid'):
+            if record['observed_result']['verdict'] == judge.INVALID and not experiment.told.get('catches'):
                 with self.lock:
                     self.failed_topics[experiment.topic] = experiment.name
         keep.write_json(os.path.join(folder, 'record.json'), record)
+        self.tell(experiment, record)
+        return record
+
+    def tell(self, experiment, record):
         result = record['observed_result']
         say(f'{result["verdict"]:13} {experiment.name:34} {result["why"]}')
-        return record
 
     def phases(self, experiment, folder):
         for name, conditions in (('baseline-1', experiment.baseline), ('baseline-2', experiment.baseline), ('candidate', experiment.candidate)):
@@ -124,6 +128,7 @@ def make_record(folder, registered):
         baseline_version=dict(conditions=registered['baseline'], versions=known['versions'] if known else ''),
         changed_condition=dict(exactly_one=key, baseline=registered['baseline'][key], candidate=registered['candidate'][key]),
         execution=dict(experiment=told['name'], kind=told['kind'], digest=registered['digest'], promises=told['promises'], actions=told['actions'],
+                       mutant=registered['candidate']['mutant'] if key == 'mutant' else '',
                        order=['baseline-1', 'baseline-2', 'candidate', *(['normal'] if told.get('keeps_normal') else [])]),
         evidence=sorted(name for name in keep.files(folder) if name not in ('record.json',)),
         pass_when=told['pass_when'], stop_when=told.get('stop_when', []),

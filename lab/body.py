@@ -18,14 +18,14 @@ from soak_body import STALE, checkpoint, statement
 
 TABLES = ('create table if not exists entry (job text, period text, step int, generation int, fence int, at real)',
           'create table if not exists once (job text, period text, step int, primary key (job, period, step))',
-          'create table if not exists alive (n int, job text, period text, fence int, pid int, began real, ended real)')
+          'create table if not exists alive (n int, job text, period text, fence int, pid int, began real, ended real, resume int)')
 
 
 def number(folder):
     n = 1
     while True:
         try:
-            os.mkdir(os.path.join(folder, f'ran.{n}'))
+            os.mkdir(os.path.join(folder, f'number.{n}'))
             return n
         except FileExistsError:
             n += 1
@@ -53,7 +53,9 @@ def main(folder, guard, gate, steps, seconds):
             return STALE
         first = raised[0][0] + 1
     n = number(folder)
-    db.execute('insert into alive values (?, ?, ?, ?, ?, ?, null)', (n, me['job'], me['period'], me['fence'], os.getpid(), time.time()))
+    db.execute('insert into alive values (?, ?, ?, ?, ?, ?, null, ?)',
+               (n, me['job'], me['period'], me['fence'], os.getpid(), time.time(), int(os.environ.get('MATINS_CHECKPOINT_NUMBER') or 0)))
+    os.mkdir(os.path.join(folder, f'ran.{n}'))     # only now: who sees it may stop this process, which must not hold the database
     try:
         status = wait(folder, n) if gate == 'before' else 0
         if status == 0:
@@ -82,7 +84,7 @@ def effects(db, folder, guard, me, first, steps, seconds):
         if new:
             db.execute('insert into entry values (:job, :period, :step, :generation, :fence, :at)', at)
         db.execute('commit')
-        if guard == 'fence' and 'MATINS_SOCKET' in os.environ and checkpoint(step) is False:
+        if guard == 'fence' and 'MATINS_SOCKET' in os.environ and checkpoint(step, 2) is False:
             return STALE
     return 0
 

@@ -24,7 +24,7 @@ def collect(stage, folder):
     entries, starts = stage.entries(), stage.starts()
     keep.write_json(os.path.join(folder, 'business.json'), dict(
         entry=[dict(zip(('job', 'period', 'step', 'at', 'fence'), row)) for row in entries],
-        alive=[dict(zip(('n', 'job', 'period', 'fence', 'pid', 'began', 'ended'), row)) for row in starts]))
+        alive=[dict(zip(('n', 'job', 'period', 'fence', 'pid', 'began', 'ended', 'resume'), row)) for row in starts]))
     fenced = conditions['job.guard'] == 'fence'
     keep.write_lines(os.path.join(folder, 'effects.jsonl'), [dict(job=job, period=period, step=step - 1, db=at)
                                                             for job, period, step, at, _ in entries] if fenced else [])

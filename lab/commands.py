@@ -1,8 +1,11 @@
 """What each command does; exit codes: 0 all valid, 1 something is not, 2 bad input."""
 import os
 
+import gate as gate_
 import judge
 import keep
+import mutants
+import soak as soak_
 from batch import Batch, experiments_of, say
 from experiment import Bad, Experiment, shipped
 
@@ -16,7 +19,8 @@ def run(options):
         if unknown:
             raise Bad(f'--only {", ".join(sorted(unknown))}: not among them; `matins lab list` shows them')
         experiments = [e for e in experiments if e.name in options.only]
-    return tell(Batch(experiments, options.keep, LAB_BUILD, ' '.join(options.what), options.at_a_time))
+    batch = Batch(experiments, options.keep, LAB_BUILD, ' '.join(options.what), options.at_a_time, options.by)
+    return mutants.tell(batch) if all(e.told.get('catches') for e in experiments) else tell(batch)
 
 
 def tell(batch):
@@ -81,7 +85,7 @@ def replay(options):
         raise Bad('; '.join(wrong))
     failed = []
     for path, registered, record in records_of(options.folder):
-        if record and record['observed_result']['verdict'] == judge.INVALID:
+        if record and (options.all or record['observed_result']['verdict'] == judge.INVALID):
             with open(os.path.join(path, 'experiment.toml'), 'rb') as f:
                 e = Experiment(os.path.join(path, 'experiment.toml'), f.read())
             e.baseline, e.candidate = registered['baseline'], registered['candidate']
@@ -89,4 +93,12 @@ def replay(options):
     if not failed:
         print(f'{options.folder}: nothing failed there, so there is nothing to replay')
         return 0
-    return tell(Batch(failed, options.keep, LAB_BUILD, f'replay of {options.folder}'))
+    return tell(Batch(failed, options.keep, LAB_BUILD, f'replay of {options.folder}', by=options.by))
+
+
+def soak(options):
+    return soak_.run(options)
+
+
+def gate(options):
+    return gate_.run(options)

@@ -30,7 +30,7 @@ CHOICES = {
     'job.lock': ('own', 'shared'), 'job.recovery': ('rerun', 'resume', 'hold'),
 }
 KEYS = {'name', 'topic', 'kind', 'selected_chapter', 'claim_from_article', 'promises', 'changed', 'fixed', 'baseline', 'candidate', 'actions',
-        'minimum', 'pass_when', 'stop_when', 'noise', 'replays', 'keeps_normal', 'core', 'needs_lab_build', 'leaves_open', 'catches'}
+        'minimum', 'pass_when', 'stop_when', 'noise', 'replays', 'keeps_normal', 'core', 'needs_lab_build', 'leaves_open', 'catches', 'at_most'}
 NEEDED = 'name', 'topic', 'kind', 'selected_chapter', 'claim_from_article', 'promises', 'changed', 'baseline', 'candidate', 'actions', 'pass_when'
 STOPS = 'doubled', 'lost', 'plan', 'deadlock', 'lock wait', 'inconsistent'
 SIGNS = {'==': operator.eq, '!=': operator.ne, '>=': operator.ge, '<=': operator.le, '<': operator.lt, '>': operator.gt}
@@ -165,10 +165,10 @@ def holds(test, measures):
 
 
 def shipped(which):
-    """`core`, `full`, or files."""
-    if which in ('core', 'full'):
-        names = sorted(name for name in os.listdir(FOLDER) if name.endswith('.toml'))
-        found = [Experiment(os.path.join(FOLDER, name)) for name in names]
+    """`core`, `full`, `mutants`, or files."""
+    if which in ('core', 'full', 'mutants'):
+        folder = os.path.join(FOLDER, 'mutants') if which == 'mutants' else FOLDER
+        found = [Experiment(os.path.join(folder, name)) for name in sorted(os.listdir(folder)) if name.endswith('.toml')]
         found.sort(key=lambda e: (e.topic, KINDS.index(e.kind), e.name))
-        return [e for e in found if which == 'full' or e.told.get('core', True)]
+        return [e for e in found if which != 'core' or e.told.get('core', True)]
     return [Experiment(which)]

@@ -70,9 +70,11 @@ class Sample:
             refusals=nodes.refusals(answers), unknown=sum(n for what, n in answers.items() if what.endswith(' info')),
             resolved_yes=answers['resolve yes'], resolved_no=answers['resolve no'],
             attempts_failed=sum(e['op'] == 'fail' for e in of['jr']), heartbeats=sum(e['op'] == 'hb' for e in of['jr']),
-            starts=len(self.business['alive']), effects=len(self.business['entry']),
+            starts=len(self.business['alive']), resumed_at=max((row['resume'] for row in self.business['alive']), default=0), effects=len(self.business['entry']),
             doubled=sum(n > 1 for n in entries.values()),
             missing=sum((job, period, step) not in entries for job, period in done for step in range(1, c['job.steps'] + 1)),
+            stale_writes=sum(any(row['fence'] > e['fence'] and (row['job'], row['period']) == (e['job'], e['period']) and row['began'] < e['at']
+                                 for row in self.business['alive']) for e in self.business['entry']),
             at_once=most_at_once(self.business, lambda row: 0),
             same_period_at_once=most_at_once(self.business, lambda row: (row['job'], row['period'])),
             plan_changed=self.plans['before'] != self.plans['after'],

@@ -176,6 +176,45 @@ class Runs(unittest.TestCase):
         told = self.lab('run', 'core', '--store', 'sqlite', *(word for name in names for word in ('--only', name)), '--keep', self.root)
         self.assertIn('4 of 4 valid', told)
 
+    def test_release_gate(self):
+        names = [f'locks.{kind}' for kind in ('normal', 'boundary', 'failing', 'recovering')]
+        self.lab('run', 'core', *(word for name in names for word in ('--only', name)), '--keep', self.root, '--by', 'ann')
+        release = self.write('author = "ann"\n', 'release.toml')
+        told = self.lab('gate', self.kept(1), '--release', release, code=1).splitlines()
+        for what in ('owner', 'code', 'dependencies', 'configuration', 'data', 'not_covered', 'replay'):
+            self.assertEqual(len([line for line in told if line.startswith(f'MISSING  {what}:')]), 1, (what, told))
+        self.assertEqual(len(told), 7, told)
+        release = self.write('author = "ann"\nowner = "eve"\ncode = "v1"\ndependencies = "lock 7"\nconfiguration = "c3"\ndata = "d9"\n'
+                             'not_covered = ["networks"]\n', 'release.toml')
+        told = self.lab('gate', self.kept(1), '--release', release, '--replay', self.kept(1), code=1)
+        self.assertEqual(told, 'MISSING  replay: was run by ann, who is not somebody else\n')
+        self.lab('replay', self.kept(1), '--all', '--by', 'bob', '--keep', self.root)
+        self.assertIn('the gate is open', self.lab('gate', self.kept(1), '--release', release, '--replay', self.kept(2)))
+        with open(self.kept(1, 'locks.normal', 'candidate', 'node-0.log'), 'a') as f:
+            f.write('postgresql://ann:s3cret@db/x\n')
+        told = self.lab('gate', self.kept(1), '--release', release, '--replay', self.kept(2), code=1)
+        self.assertIn('node-0.log was changed', told)
+        self.assertIn('node-0.log has a secret in it', told)
+
+    def test_mutants_are_noticed(self):
+        names = 'mutants.no_fence_bump', 'mutants.no_cap', 'mutants.silent_beat', 'mutants.no_fence_check', 'mutants.no_lease_check'
+        told = self.lab('run', 'mutants', *(word for name in names for word in ('--only', name)), '--keep', self.root)
+        self.assertIn('5 of 5 noticed', told)
+
+    def test_a_mutant_that_nobody_notices_is_told(self):
+        """A scene in which the protection is not needed."""
+        path = self.write(GOOD.replace('changed = "job.seconds"', 'changed = "mutant"\ncatches = ["I3"]').replace('job.seconds = 0.0', 'mutant = "none"')
+                          .replace('job.seconds = 0.1', 'mutant = "no_fence_check"').replace('t.good', 'mutants.t'))
+        self.assertIn('NOT NOTICED', self.lab('run', path, '--keep', self.root, code=1))
+
+    def test_a_soak_of_a_moment(self):
+        told = self.lab('soak', '--minutes', '0.2', '--shape', 'lonely', '--keep', self.root)
+        self.assertIn('valid; evidence', told)
+        figures = keep.read_json(self.kept(1, 'soak.json'))['figures'][0]
+        self.assertEqual((figures['lost'], figures['doubled'], figures['violations']), (0, 0, {}))
+        for what in ('fires', 'takeovers', 'refusals', 'faults'):
+            self.assertGreater(figures[what], 0, what)
+
 
 if __name__ == '__main__':
     unittest.main()

@@ -7,6 +7,8 @@ from collections import Counter
 from nodes import guards_and_bodies, tell
 from workload import TTL
 
+LONGEST = 90        # seconds that a short run may take until what it is about has happened
+
 
 class Nemesis:
     """Does evil in seeded order until its time is over; `done` counts what took place."""
@@ -28,7 +30,7 @@ class Nemesis:
     def rage(self, seconds, enough):
         """For `seconds`; and where what must happen has not happened by then, for a while longer."""
         start = next_act = time.monotonic()
-        while time.monotonic() < start + seconds or time.monotonic() < start + 3 * seconds and not enough():
+        while time.monotonic() < start + seconds or time.monotonic() < start + max(3 * seconds, LONGEST) and not enough():
             while self.later and self.later[0][0] <= time.monotonic():
                 heapq.heappop(self.later)[2]()
             if time.monotonic() >= next_act:

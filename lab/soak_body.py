@@ -25,10 +25,11 @@ def statement(folder, beginning):
     return next(text for text in statements(folder) if text.startswith(beginning))
 
 
-def checkpoint(number):
-    """True when the store has it, None when nobody answered."""
+def checkpoint(number, patience=None):
+    """True when the store has it, None when nobody answered (in `patience` seconds)."""
     path, key = os.environ['MATINS_SOCKET'].split('?key=')
     with socket.socket(socket.AF_UNIX) as node:
+        node.settimeout(patience)
         try:
             node.connect(path)
             node.sendall(json.dumps({'key': key, 'ask': 'checkpoint', 'number': number}).encode() + b'\n')

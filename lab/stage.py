@@ -27,8 +27,9 @@ class Stopped(Exception):
 
 
 class Stage:
-    def __init__(self, experiment, conditions, servers, phase, at_most=45):
-        self.experiment, self.conditions, self.servers, self.phase, self.at_most = experiment, conditions, servers, phase, at_most
+    def __init__(self, experiment, conditions, servers, phase):
+        self.experiment, self.conditions, self.servers, self.phase = experiment, conditions, servers, phase
+        self.at_most = experiment.told.get('at_most', 45)
         self.exits = ExitStack()
         self.folder = tempfile.mkdtemp(prefix='mtl')
         self.exits.callback(shutil.rmtree, self.folder, True)
@@ -65,7 +66,7 @@ class Stage:
         self.today = datetime.now(timezone.utc).date()
         self.matins('db', 'migrate')
         with open(os.path.join(self.folder, 'fence.sql'), 'w') as f:
-            subprocess.run([MATINS, 'fence', 'sql', '--dialect', 'sqlite'], stdout=f, check=True)
+            subprocess.run([MATINS, 'fence', 'sql', '--dialect', 'sqlite'], env=self.env(), stdout=f, check=True)
         self.business = os.path.join(self.folder, 'business.db')
         db = sqlite3.connect(self.business, isolation_level=None)
         db.execute('pragma journal_mode = wal')
@@ -220,12 +221,12 @@ class Stage:
     def day(self, back):
         return str(self.today - timedelta(days=int(back)))
 
-    def node(self, number=None):
-        """Another node, or all that the topology has."""
+    def node(self, number=None, point=None):
+        """Another node, with a fault point of its own where one is named, or all that the topology has."""
         for _ in range(1 if number is not None else self.conditions['topology.nodes']):
-            first = not self.nodes
-            point = self.conditions['fault.point']
-            member = Member(self, len(self.nodes), env={'MATINS_FAULTS': point} if first and point != 'none' else None)
+            if not self.nodes and self.conditions['fault.point'] != 'none':
+                point = self.conditions['fault.point']
+            member = Member(self, len(self.nodes), env={'MATINS_FAULTS': point} if point else None)
             self.nodes.append(member)
             member.start()
 
@@ -245,7 +246,7 @@ class Stage:
     def starts(self):
         db = sqlite3.connect(self.business, timeout=30)
         try:
-            return db.execute('select n, job, period, fence, pid, began, ended from alive order by n').fetchall()
+            return db.execute('select n, job, period, fence, pid, began, ended, resume from alive order by n').fetchall()
         finally:
             db.close()
 
@@ -281,12 +282,27 @@ class Stage:
         """Node, its guards and their bodies: a machine that stands still."""
         member = self.nodes[int(number)]
         guards, bodies = guards_and_bodies(member)
-        member.frozen = [*guards, *bodies]
-        for pid in (member.process.pid, *member.frozen):
-            tell(pid, signal.SIGSTOP)
+        member.frozen, member.mark = [*guards, *bodies], seen([member])
+        self.freeze(member.process.pid, *member.frozen)
 
     def stop_node(self, number):
-        tell(self.nodes[int(number)].process.pid, signal.SIGSTOP)
+        self.freeze(self.nodes[int(number)].process.pid)
+
+    def freeze(self, *pids):
+        """Who is stopped in the midst of a SQLite transaction stops everybody else too. That is another experiment: such a one goes on
+        for a moment and is stopped again."""
+        files = [self.business, *([self.store.path] if self.store.kind == 'sqlite' else [])]
+
+        def stopped_and_writable():
+            for pid in pids:
+                tell(pid, signal.SIGSTOP)
+            if all(writable(path) for path in files):
+                return True
+            for pid in pids:
+                tell(pid, signal.SIGCONT)
+            self.tell('stopped in a transaction, so once more')
+            return False
+        self.until('a stop outside a transaction', stopped_and_writable)
 
     def wake(self, number):
         member = self.nodes[int(number)]
@@ -341,10 +357,13 @@ class Stage:
         self.nodes[int(number)].stop()
 
     def heard(self, number, kind, more='0'):
-        """Waits for the node's answer to a call of this kind."""
-        def answers():
-            return sum(n for what, n in seen([self.nodes[int(number)]]).items() if what.split()[0] == kind and what.split()[1] != 'inv')
-        self.until(f'an answer to {kind}', lambda: answers() > int(more))
+        """Waits for the node's answer to a call of this kind: the first, one after so many, or one that is `new` since it was stopped."""
+        member = self.nodes[int(number)]
+
+        def answers(count):
+            return sum(n for what, n in count.items() if what.split()[0] == kind and what.split()[1] != 'inv')
+        least = answers(member.mark) if more == 'new' else int(more)
+        self.until(f'an answer to {kind}', lambda: answers(seen([member])) > least)
 
     def stopped_itself(self, number):
         def state():
@@ -398,6 +417,18 @@ class Stage:
 
     def planned(self):
         self.until('the plan', lambda: self.sql('select count(*) from job where cursor is not null') == [['1']])
+
+
+def writable(path):
+    db = sqlite3.connect(path, timeout=0.5, isolation_level=None)
+    try:
+        db.execute('begin immediate')
+        db.execute('rollback')
+        return True
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        db.close()
 
 
 FAULTS = ('stop', 'stop_node', 'wake', 'wake_node', 'wake_body', 'kill_node', 'kill_machine', 'kill_body', 'delete_rows', 'drop_index', 'job_deleted',
