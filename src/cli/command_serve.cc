@@ -46,11 +46,30 @@ absl::StatusOr<int> SignalDescriptor() {
   return fd;
 }
 
+// A channel that lacks a secret is silent when it is needed; it is said beforehand.
+void WarnOfSecrets(const AlertConfig& config) {
+  const auto ask = [](const std::string& whose, const SecretText& secret) {
+    if (secret.empty()) return;
+    const absl::Status status = ReadSecret(secret).status();
+    if (!status.ok()) LogWarning(absl::StrCat(whose, ": ", std::string(status.message())));
+  };
+  for (const Channel& channel : config.channels) {
+    const std::string whose = absl::StrCat("channel ", channel.name);
+    for (const SecretText& secret : {channel.url, channel.secret, channel.password}) {
+      ask(whose, secret);
+    }
+    for (const auto& [name, secret] : channel.headers) ask(whose, secret);
+    for (const auto& [name, secret] : channel.env) ask(whose, secret);
+  }
+  ask("ping", config.ping.success);
+}
+
 absl::StatusOr<JobFile> ReadFile(const std::string& path) {
   ParseOptions options;
   options.now = SystemClock().WallNow();
   ASSIGN_OR_RETURN(JobFile file, ParseJobFile(path, options));
   for (const Problem& warning : file.warnings) LogWarning(warning.Text());
+  WarnOfSecrets(file.alerts);
   for (const Job& job : file.jobs) {
     if (job.run.kind != RunKind::kHandler) continue;
     LogWarning(absl::StrCat("job '", job.name,

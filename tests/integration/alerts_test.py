@@ -202,6 +202,15 @@ class OnSqlite(Alerts, StoreCase):
         said = self.refused(5, 'alerts', 'test', 'ops', '--file', self.file, says=['403'])
         self.assertNotIn(SECRET, said)
 
+    def test_a_secret_that_is_not_there_is_said_at_the_start(self):
+        self.write(jobs().replace('OPS_TOKEN', 'NO_SUCH_TOKEN'))
+        node = self.node(self.file)
+        self.assertIn('channel ops: the variable NO_SUCH_TOKEN is not set', node.text())
+        self.run_matins('run', 'recon', '--reason', 'a try')
+        [alert] = eventually('a failed attempt', lambda: [one for one in self.alerts() if one['last_error']])
+        self.assertIn('NO_SUCH_TOKEN', alert['last_error'])
+        self.assertEqual(node.stop(), 0)
+
     def test_an_address_is_called_around_each_audit(self):
         self.write(jobs('ping: { env: OPS_URL }'))
         node = self.node(self.file)
