@@ -1,13 +1,18 @@
 // A fortnight in which everything that happens to schedulers happens: releases over the hour of the
 // fire, nodes dead for half a day, a suspended job, a changed schedule, a clock change, and a night
-// without any node. The auditors find every gap by its deadline, and invent none.
+// without any node. The auditors find every gap by its deadline, and invent none; people are told
+// of each once, by one of two nodes, though the notifier is broken for half a day, and once that it
+// was made good.
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "alert/beats.h"
 #include "audit/beats.h"
 #include "base/fault.h"
 #include "base/time.h"
@@ -24,6 +29,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::SizeIs;
 
 absl::Time At(absl::string_view text) { return ParseInstant(absl::StrCat(text, ":00Z")).value(); }
@@ -49,6 +55,38 @@ struct Told {
   std::set<std::string> kinds;
 };
 
+// Takes every message, while it is not broken.
+class Mailbox final : public AlertSender {
+ public:
+  absl::Status Send(const Channel& channel, const AlertMessage& message) override {
+    if (broken) return absl::UnavailableError("it answered 503");
+    for (const AlertRow& alert : message.alerts) {
+      if (message.step == AlertStep::kFire) ++fired[{alert.key, alert.episode, alert.level}];
+      if (message.step == AlertStep::kResolve) ++resolved[{alert.key, alert.episode}];
+      if (message.step == AlertStep::kRemind) ++reminded;
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Ping(const SecretText&, absl::Duration) override { return absl::OkStatus(); }
+  void Stop() override {}
+
+  // Of how many different things: "gap recon".
+  std::map<std::string, int> FiredOf() const {
+    std::map<std::string, int> what;
+    std::set<std::pair<AlertKey, int>> episodes;
+    for (const auto& [told, times] : fired) {
+      const auto& [key, episode, level] = told;
+      if (episodes.insert({key, episode}).second) ++what[absl::StrCat(key.topic, " ", key.job)];
+    }
+    return what;
+  }
+
+  bool broken = false;
+  int reminded = 0;
+  std::map<std::tuple<AlertKey, int, int>, int> fired;  // by alert, episode and level
+  std::map<std::pair<AlertKey, int>, int> resolved;     // by alert and episode
+};
+
 class Fortnight : public testing::Test {
  protected:
   void SetUp() override {
@@ -65,6 +103,13 @@ class Fortnight : public testing::Test {
     durations_.otherwise = absl::Minutes(5);
     node_ = std::make_unique<SimulatedNode>(durations_, *store_, now_);
     beats_ = NewBeats();
+    AlertConfig told;
+    told.channels.emplace_back().name = "ops";
+    for (const char* name : {"one", "two"}) {
+      tellers_.push_back(std::make_unique<AlertBeats>(
+          database_->OpenActs().value(), mailbox_,
+          AlertBeatsOptions{.by = absl::StrCat("node:", name), .config = told, .tell = nullptr}));
+    }
     ASSERT_OK(node_->Tick());
     weekdays_ = Make("weekdays", "0 3 * * 1-5", Misfire::kEach, absl::Hours(3));
     Apply({recon_, report_, cache_, weekdays_});
@@ -117,9 +162,16 @@ class Fortnight : public testing::Test {
       if (audits) {
         ASSERT_OK_AND_ASSIGN(const absl::Duration wait, beats_->Step());
         next = std::min(next, now_ + std::max(wait, absl::Seconds(1)));
+        ASSERT_NO_FATAL_FAILURE(Tell());
       }
       now_ = next;
     }
+  }
+  // Now and then, as far as a test in virtual time can afford it.
+  void Tell() {
+    if (now_ < told_at_ + absl::Minutes(5)) return;
+    told_at_ = now_;
+    for (const auto& teller : tellers_) ASSERT_OK(teller->Step().status());
   }
   void Until(absl::string_view text) { Until(At(text)); }
   void DeadUntil(absl::string_view text) {
@@ -149,6 +201,9 @@ class Fortnight : public testing::Test {
   SimulateRequest durations_;
   std::unique_ptr<SimulatedNode> node_;
   std::unique_ptr<AuditBeats> beats_;
+  Mailbox mailbox_;
+  std::vector<std::unique_ptr<AlertBeats>> tellers_;
+  absl::Time told_at_ = absl::InfinitePast();
   Job recon_, report_, cache_, weekdays_;
   std::map<std::pair<std::string, std::string>, Told> told_;
   std::vector<std::string> unwatched_;
@@ -163,8 +218,16 @@ TEST_F(Fortnight, EveryGapIsFoundByItsDeadlineAndNoneInvented) {
   EXPECT_THAT(unwatched_, IsEmpty());
   EXPECT_EQ(Row("recon", "2026-03-20").claimed_at, At("2026-03-21T00:20"));
 
-  // The nodes are dead from before the fires until noon.
+  // The nodes are dead from before the fires until noon, and for most of that so is the notifier.
+  EXPECT_THAT(mailbox_.fired, IsEmpty());
+  mailbox_.broken = true;
+  Until(At("2026-03-23T09:00"), /*plans=*/false);
+  EXPECT_THAT(mailbox_.fired, IsEmpty());
+  mailbox_.broken = false;
   DeadUntil("2026-03-23T12:10");
+  EXPECT_THAT(mailbox_.FiredOf(), ElementsAre(Pair("gap cache", 1), Pair("gap recon", 1),
+                                              Pair("gap report", 1), Pair("gap weekdays", 1)));
+  EXPECT_THAT(mailbox_.resolved, IsEmpty());
   EXPECT_THAT(Alarmed("recon"), ElementsAre("2026-03-22"));
   EXPECT_THAT(Alarmed("report"), ElementsAre("2026-03-22"));
   EXPECT_EQ(told_.at({"recon", "2026-03-22"}).first, At("2026-03-23T04:37"))
@@ -182,6 +245,7 @@ TEST_F(Fortnight, EveryGapIsFoundByItsDeadlineAndNoneInvented) {
   EXPECT_EQ(Row("recon", "2026-03-22").status, PeriodStatus::kDone);
   EXPECT_EQ(Row("report", "2026-03-22").status, PeriodStatus::kDone);
   const size_t so_far = told_.size();
+  EXPECT_EQ(mailbox_.resolved.size(), 4u);
 
   // Two nights suspended: shown, and no alarm; then made good.
   ASSERT_OK(acts_->Suspend("recon", {"cli:alice", "the bank is closed"}));
@@ -191,6 +255,7 @@ TEST_F(Fortnight, EveryGapIsFoundByItsDeadlineAndNoneInvented) {
   node_->LookNow();
   Until("2026-03-28T12:00");
   EXPECT_EQ(told_.size(), so_far);
+  EXPECT_EQ(mailbox_.resolved.size(), 4u) << "a suspension of less than a week is no alarm";
   EXPECT_EQ(Row("recon", "2026-03-25").status, PeriodStatus::kDone);
   EXPECT_EQ(Row("recon", "2026-03-26").status, PeriodStatus::kDone);
 
@@ -221,6 +286,13 @@ TEST_F(Fortnight, EveryGapIsFoundByItsDeadlineAndNoneInvented) {
   Until("2026-04-03T12:00");
   ASSERT_OK_AND_ASSIGN(const std::string calm, AuditAgeProblem(*acts_, absl::Hours(2)));
   EXPECT_EQ(calm, "");
+
+  // Each thing was told once, and once that it was over.
+  EXPECT_THAT(mailbox_.FiredOf(), ElementsAre(Pair("gap cache", 2), Pair("gap recon", 2),
+                                              Pair("gap report", 2), Pair("unwatched ", 1)));
+  EXPECT_EQ(mailbox_.resolved.size(), 10u);
+  for (const auto& [what, times] : mailbox_.fired) EXPECT_EQ(times, 1) << std::get<0>(what).job;
+  for (const auto& [what, times] : mailbox_.resolved) EXPECT_EQ(times, 1) << what.first.job;
 
   // Nothing else was ever an alarm.
   EXPECT_THAT(Alarmed("recon"), ElementsAre("2026-03-22", "2026-03-31"));
