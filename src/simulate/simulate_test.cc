@@ -206,6 +206,95 @@ TEST(Simulate, AYearOfAnHourlyJobIsAllThere) {
   }
 }
 
+// What schedulers have been seen to do wrong after an outage, each as its users told it.
+SimulatedJob After(Job job, absl::Time from, Outage outage, absl::Time to, SimulateReport* report) {
+  SimulateRequest request;
+  request.jobs = {std::move(job)};
+  request.from = from;
+  request.to = to;
+  request.outages = {outage};
+  *report = Simulated(request);
+  return report->jobs.empty() ? SimulatedJob() : report->jobs[0];
+}
+
+Job EachMinutes(std::string schedule, Misfire misfire) {
+  Job job = Nightly();
+  job.schedule = std::move(schedule);
+  job.period = PeriodKind::kFire;
+  job.start_deadline = absl::Seconds(10);
+  job.biz_date = {};
+  job.misfire = misfire;
+  job.backfill.order = misfire == Misfire::kEach ? Order::kStrict : Order::kNone;
+  return job;
+}
+
+TEST(Simulate, MoreThanAHundredMissedStartsBlockNothing) {
+  const absl::Time from = absl::FromUnixSeconds(1488823200 - 600);  // 2017-03-06T17:50:00Z
+  const absl::Time down = from + absl::Seconds(630),
+                   up = from + absl::Minutes(820) + absl::Seconds(30);
+  SimulateReport report;
+  SimulatedJob job = After(EachMinutes("* * * * *", Misfire::kSkip), from, {down, up},
+                           up + absl::Minutes(2), &report);
+  EXPECT_THAT(job.skipped, ElementsAre(Pair("missed", 810)));
+  EXPECT_EQ(report.periods.back().status, PeriodStatus::kDone);
+  EXPECT_EQ(job.done + 810, job.due);
+  ASSERT_THAT(report.spans, SizeIs(1)) << "they have a span instead of rows";
+  EXPECT_EQ(report.spans[0].count, 810);
+  job = After(EachMinutes("* * * * *", Misfire::kLatest), from, {down, up}, up + absl::Minutes(2),
+              &report);
+  EXPECT_THAT(job.skipped, ElementsAre(Pair("superseded", 809)));
+  EXPECT_EQ(job.backfilled, 1) << "the newest, at once";
+}
+
+TEST(Simulate, MissedFiresLeaveATraceEach) {
+  SimulateReport report;
+  const SimulatedJob job = After(EachMinutes("*/5 * * * *", Misfire::kLatest), At(4, 28, 11, 57),
+                                 {At(4, 28, 12, 2), At(4, 28, 15, 2)}, At(4, 28, 15, 4), &report);
+  EXPECT_EQ(job.due, 37) << "12:00, and 36 that came due meanwhile";
+  EXPECT_EQ(job.done, 2);
+  EXPECT_THAT(job.skipped, ElementsAre(Pair("superseded", 35)));
+  EXPECT_EQ(report.periods.back().due, At(4, 28, 15));
+  EXPECT_EQ(report.periods.back().started, At(4, 28, 15, 2));
+}
+
+TEST(Simulate, AnIntervalDoesNotBeginAnewWithEachRelease) {
+  SimulateRequest request;
+  request.jobs = {EachMinutes("@every 24h", Misfire::kEach)};
+  request.from = At(5, 1, 7, 30);
+  request.to = request.from + absl::Hours(73);
+  for (int restart = 1; restart < 8; ++restart) {
+    const absl::Time at = request.from + restart * absl::Hours(10);
+    request.outages.push_back({at, at + absl::Minutes(1)});
+  }
+  const SimulateReport report = Simulated(request);
+  ASSERT_THAT(report.periods, SizeIs(3));
+  for (const SimulatedPeriod& period : report.periods) {
+    EXPECT_EQ(period.started, period.due);
+    EXPECT_EQ(period.status, PeriodStatus::kDone);
+  }
+  EXPECT_EQ(report.periods[1].due - report.periods[0].due, absl::Hours(24));
+}
+
+TEST(Simulate, ABacklogHasNoHoles) {
+  Job job = Nightly();
+  job.backfill.start = absl::CivilDay(2026, 1, 20);
+  job.backfill.max_periods = std::nullopt;
+  SimulateRequest request = Fortnight({job});
+  request.from = At(3, 1);
+  request.to = At(3, 2);
+  for (int kill = 0; kill < 5; ++kill) {
+    const absl::Time at = request.from + absl::Minutes(30 + 45 * kill);
+    request.outages.push_back({at, at + absl::Seconds(40)});
+  }
+  const SimulateReport report = Simulated(request);
+  ASSERT_THAT(report.periods, SizeIs(40));
+  for (size_t i = 0; i < report.periods.size(); ++i) {
+    EXPECT_EQ(report.periods[i].status, PeriodStatus::kDone);
+    EXPECT_EQ(report.periods[i].biz_date, absl::CivilDay(2026, 1, 20) + static_cast<int>(i));
+  }
+  EXPECT_EQ(report.jobs[0].lost, 5);
+}
+
 TEST(Simulate, WhatMakesNoSenseIsRefused) {
   SimulateRequest request = Fortnight({Nightly()});
   request.to = request.from;

@@ -176,6 +176,21 @@ jobs:
         results = [d['result'] for d in self.json('drill', '--list')]
         self.assertEqual(results, ['passed', 'abandoned', 'abandoned', 'abandoned'])
 
+    def test_killed_at_the_instants_around_its_commit(self):
+        node = self.served(GOOD)
+        self.assertEqual(node.stop(), 0)
+        before = self.before()
+        point = 'sqlite.begin_drill' if self.kind == 'sqlite' else 'drill'
+        for window, gone in (('before_commit', 0), ('after_commit', 3)):
+            done = subprocess.run([MATINS, 'drill', 'recon', '--here'], capture_output=True, text=True, timeout=PATIENCE,
+                                  env={**self.env(), 'MATINS_FAULTS': f'{point}.{window}=kill@1'}, stdin=subprocess.DEVNULL)
+            self.assertEqual(done.returncode, -signal.SIGKILL, done.stdout + done.stderr)
+            self.assertEqual(len(self.days()), DAYS - gone)
+            self.let_the_lease_end()
+            self.ok('drill', 'recon', '--restore')
+            self.assertEqual([row[:3] for row in self.before()], [row[:3] for row in before])
+        self.assertEqual([d['result'] for d in self.json('drill', '--list')], ['abandoned'])
+
     def test_a_signal_ends_it_in_order(self):
         node = self.served(WAITS)
         self.assertEqual(node.stop(), 0)

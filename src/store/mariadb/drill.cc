@@ -175,7 +175,7 @@ absl::StatusOr<int64_t> MariadbActs::BeginDrill(const BeginDrillRequest& request
     ASSIGN_OR_RETURN(
         const std::vector<Rows> written,
         CommitAt(
-            session_, "act.before_commit",
+            session_, "drill.before_commit",
             {Sql("INSERT INTO job_drill (job, by_whom, why, started_at, until, detail) VALUES (?, "
                  "?, ?, ?, ?, '')",
                  {request.job, request.act.who, request.act.why, now, now + request.lease}),

@@ -157,6 +157,7 @@ absl::StatusOr<int64_t> PostgresActs::BeginDrill(const BeginDrillRequest& reques
       return refuse(
           RefuseDrillOf({request.job, p.period}, row == standing.end() ? "" : row->second.status));
     }
+    if (absl::Status fault = Reach("drill.before_commit"); !fault.ok()) return refuse(fault);
     const int64_t id = rows[3].Int(0, 1);
     const absl::Time now = rows[3].Time(0, 0);
     const std::string number = absl::StrCat(id);
