@@ -413,9 +413,9 @@ class ModelStore final : public Store {
   std::vector<ModelRow*> Waiting(const NodeId& node, absl::Time until, bool in_turn = false) {
     std::vector<ModelRow*> waiting;
     for (auto& [key, row] : s_.rows) {
+      if (row.status != PeriodStatus::kPlanned || row.look_at > until) continue;
       const ModelJob* job = s_.FindJob(key.job);
       if (job == nullptr || job->row.suspension || !HasAll(node.labels, job->job.nodes)) continue;
-      if (row.status != PeriodStatus::kPlanned || row.look_at > until) continue;
       if (!row.held_by.empty() && row.held_until > s_.Now()) continue;
       waiting.push_back(&row);
     }
