@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "job/json.h"
+#include "job/key_template.h"
 #include "job/words.h"
 #include "store/limit_rules.h"
 
@@ -36,6 +37,15 @@ bool Overlaps(const RunRow& run, const Wait& wait) {
 
 std::string FromTo(absl::Time from, absl::Time to) {
   return absl::StrCat("from ", FormatInstant(from), " to ", FormatInstant(to));
+}
+
+// The key that a run of this period counts against; empty: none. A run's row keeps no date: where
+// the period's key is none, a template with the date in it is told apart by the key alone.
+std::string LimitKeyOf(const Job& job, const std::string& period,
+                       std::optional<absl::CivilDay> biz_date) {
+  if (job.limit_key.empty()) return "";
+  const absl::CivilDay day = biz_date.value_or(ParseDay(period).value_or(absl::CivilDay()));
+  return ExpandKey(job.limit_key, {job.name, job.tenant, period, day}).value_or(job.limit_key);
 }
 
 std::string FewOf(std::vector<std::string> names) {
@@ -185,13 +195,14 @@ class Then {
       if (of == known.end()) {
         counted.push_back({run, "", ""});
       } else {
-        counted.push_back({run, of->second.tenant, of->second.limit_key});
+        counted.push_back(
+            {run, of->second.tenant, LimitKeyOf(of->second, run.key.period, std::nullopt)});
       }
     }
     CountedRun mine;
     mine.run.backfill = row_.backfill;
     mine.tenant = job.tenant;
-    mine.key = job.limit_key;
+    mine.key = LimitKeyOf(job, row_.key.period, row_.biz_date);
     for (const std::string& text : FullThen(limits.rules, mine, counted, wait_)) {
       Say(absl::StrCat("then: ", text));
     }
@@ -365,7 +376,8 @@ absl::StatusOr<std::vector<std::string>> FullLimits(Session& session, const Job&
     if (use.kind == LimitKind::kKey) taken.keys[use.name] = use.taken;
   }
   std::vector<std::string> texts;
-  const auto full = FirstFull(book, taken, {job.tenant, job.limit_key, row.backfill});
+  const auto full = FirstFull(
+      book, taken, {job.tenant, LimitKeyOf(job, row.key.period, row.biz_date), row.backfill});
   if (full)
     texts.push_back(absl::StrCat(full->blocker, " is full; `matins limits` shows its uses"));
   return texts;

@@ -33,8 +33,10 @@ class Why(Cases):
         self.assertIn('until it was SKIPPED at', truths)
 
     def test_limits_of_tenants_are_told_now_and_then_with_the_runs_that_filled_them(self):
-        self.apply(jobs(job('a', self.until('gate'), 'tenant: shop', *PARALLEL), job('b', 'true', 'tenant: shop', *PARALLEL)))
+        key = 'limits: { key: "bank-{{tenant}}" }'
+        self.apply(jobs(job('a', self.until('gate'), 'tenant: shop', key, *PARALLEL), job('b', 'true', 'tenant: shop', key, *PARALLEL)))
         self.ok('limits', 'set', 'tenant/shop', '1')
+        self.ok('limits', 'set', 'key/bank-shop', '1')
         self.node()
         self.ok('run', 'a', '--date', day(1))
         run = self.started('a', day(1))['run']
@@ -46,6 +48,7 @@ class Why(Cases):
         eventually('both', lambda: self.status_of('b', day(1)) == 'DONE')
         truths = self.truths('b', day(1))
         self.assertIn('then: limits.tenant shop 1 was full at', truths)
+        self.assertIn('then: limits.key bank-shop 1 was full at', truths)
         self.assertIn(f'a {day(1)} (run {run})', truths)
 
     def test_the_past_is_told_of_who_held_the_lock_and_of_no_node(self):
