@@ -10,6 +10,7 @@ What it does stands in business.db: `entry` has no key of its own, so that what 
 when each start began and ended.
 """
 import os
+import signal
 import sqlite3
 import sys
 import time
@@ -56,6 +57,7 @@ def main(folder, guard, gate, steps, seconds):
     db.execute('insert into alive values (?, ?, ?, ?, ?, ?, null, ?)',
                (n, me['job'], me['period'], me['fence'], os.getpid(), time.time(), int(os.environ.get('MATINS_CHECKPOINT_NUMBER') or 0)))
     os.mkdir(os.path.join(folder, f'ran.{n}'))     # only now: who sees it may stop this process, which must not hold the database
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))   # so that its end stands in `alive`
     try:
         status = wait(folder, n) if gate == 'before' else 0
         if status == 0:

@@ -34,6 +34,11 @@ def collect(stage, folder):
         if name.startswith(('history-', 'node-', 'caller-')) and name.endswith(('.jsonl', '.log')):
             with open(os.path.join(stage.folder, name), encoding='utf-8', errors='replace') as f:
                 keep.write(os.path.join(folder, name), f.read())
+    if stage.server_log:       # slow queries, lock waits and deadlocks, of all that ran on that server meanwhile
+        path, begun = stage.server_log
+        with open(path, 'rb') as f:
+            f.seek(begun)
+            keep.write(os.path.join(folder, 'server.log'), f.read().decode(errors='replace'))
     keep.write_lines(os.path.join(folder, 'metrics.jsonl'), stage.watch.metrics)
     keep.write_json(os.path.join(folder, 'plans.json'), dict(before=stage.watch.plans, after=stage.watch.plans_after))
     keep.write_json(os.path.join(folder, 'stop.json'), stage.watch.stopped or {})

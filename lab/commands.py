@@ -1,4 +1,5 @@
 """What each command does; exit codes: 0 all valid, 1 something is not, 2 bad input."""
+import json
 import os
 
 import gate as gate_
@@ -66,6 +67,10 @@ def verify(options):
                 continue
             if again['verdict'] != record['observed_result']['verdict']:
                 wrong.append(f'{name}: the record says {record["observed_result"]["verdict"]}, the evidence {again["verdict"]}: {again["why"]}')
+            elif json.dumps(again['samples'], default=str) != json.dumps(record['observed_result']['samples'], default=str):
+                wrong.append(f'{name}: the figures of the record are not those of the evidence')
+            elif json.dumps(again['first_deviation'], default=str) != json.dumps(record['first_deviation'], default=str):
+                wrong.append(f'{name}: the first deviation of the record is not that of the evidence')
             verdicts[name] = again['verdict']
         else:
             verdicts[name] = record['observed_result']['verdict']

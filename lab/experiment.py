@@ -16,7 +16,7 @@ STORES = 'sqlite', 'postgresql', 'mariadb'
 # Every condition there is, with what it is where a file does not say.
 CONDITIONS = {
     'store': 'sqlite', 'seed': 1, 'mutant': 'none',
-    'topology.nodes': 1, 'topology.redis': 'none', 'topology.callers': 0,
+    'topology.nodes': 1, 'topology.link': 'direct', 'topology.redis': 'none', 'topology.callers': 0,
     'client.ttl': '2s', 'client.door': 'serve', 'client.slots': 64,
     'data.days': 1, 'data.poison': 0,
     'job.misfire': 'each', 'job.max_periods': 30, 'job.order': 'usual', 'job.max_parallel': 1, 'job.attempts': 5, 'job.backoff': '100ms..200ms',
@@ -25,7 +25,7 @@ CONDITIONS = {
     'fault.action': 'none', 'fault.point': 'none', 'fault.length': 1.6,
 }
 CHOICES = {
-    'topology.redis': ('none', 'quick door'), 'client.door': ('serve', 'exec', 'direct'), 'job.misfire': ('skip', 'latest', 'each'),
+    'topology.link': ('direct', 'proxy'), 'topology.redis': ('none', 'quick door'), 'client.door': ('serve', 'exec', 'direct'), 'job.misfire': ('skip', 'latest', 'each'),
     'job.guard': ('fence', 'key', 'none'), 'job.gate': ('none', 'before', 'after'), 'job.order': ('usual', 'strict', 'none'),
     'job.lock': ('own', 'shared'), 'job.recovery': ('rerun', 'resume', 'hold'),
 }
@@ -106,6 +106,8 @@ class Experiment:
         for which in ('baseline', 'candidate'):
             if not 0 <= getattr(self, which)['topology.nodes'] <= 6:
                 self.bad(f'[{which}] topology.nodes: up to six')
+            if getattr(self, which)['topology.link'] == 'proxy' and getattr(self, which)['store'] == 'sqlite':
+                self.bad(f'[{which}] topology.link = "proxy": a SQLite store has no link; write store = "postgresql" or "mariadb"')
             for test in self.told['pass_when'].get(which, ()) or self.bad(f'pass_when.{which} is missing: what is not said cannot fail'):
                 if not TEST.match(test):
                     self.bad(f"pass_when: {test!r}; write MEASURE == VALUE, with ==, !=, <, <=, > or >=")
@@ -131,7 +133,9 @@ class Experiment:
         if self.told['changed'] == 'store':
             return self
         for conditions in (self.baseline, self.candidate):
-            conditions['store'] = store
+            # A link that can be made worse is there between a node and a server only.
+            if store != 'sqlite' or conditions['topology.link'] == 'direct':
+                conditions['store'] = store
         return self
 
     def changed(self):

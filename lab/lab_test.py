@@ -138,6 +138,15 @@ class Runs(unittest.TestCase):
         told = self.lab('verify', self.kept(1), '--seal', seal, code=1)
         self.assertIn('the seal is', told)
         self.assertIn('broken chain of evidence', told)
+        # So is who betters the record alone.
+        record = self.kept(2, 't.good', 'record.json')
+        with open(record) as f:
+            text = f.read().replace('"heartbeats": 0', '"heartbeats": 7').replace('"rows": 1,', '"rows": 2,')
+        with open(record, 'w') as f:
+            f.write(text)
+        os.remove(self.kept(2, keep.MANIFEST))
+        keep.seal(self.kept(2))
+        self.assertIn('the figures of the record are not those', self.lab('verify', self.kept(2), code=1))
         os.remove(evidence)
         self.assertIn('evidence is missing: candidate/evidence.jsonl', self.lab('verify', self.kept(1), code=1))
 

@@ -5,6 +5,23 @@ import os
 import keep
 
 COLOURS = dict(valid='#1a7f37', invalid='#b3261e', inconclusive='#8a6d00')
+# What can be done to a scheduler, and where the lab does it. `None`: it does not, and says why.
+MATRIX = (
+    ('node and job killed at one instant', 'faults.boundary, idempotency.*, soak', None),
+    ('job killed', 'faults.normal, soak', None), ('guard killed or stopped', 'soak', None),
+    ('node stopped past its lease, then going on', 'ownership.*, locks.failing, soak', None),
+    ('lonely node stopped: nobody takes over', 'mutants.no_lease_check, soak (lonely)', None),
+    ('the same fire delivered several times', 'instances.*', None),
+    ('a commit whose answer is lost', 'faults.lost_answer, mutants.naive_resolve', None),
+    ('a link that carries nothing', 'faults.cut_link', None),
+    ('connections killed at the server', 'soak', None), ('rows deleted by hand', 'mutants.no_old_lease, soak', None),
+    ('Redis forgets its keys', 'locks.redis', None), ('a job that always fails', 'faults.failing, misfires.failing', None),
+    ('packet loss, slow links, cuts between machines', None, 'needs root and network namespaces'),
+    ('database killed, restarted, failed over', None, 'the tests of the project do it, the lab does not yet'),
+    ('full disks, read and write errors', None, 'need root (tmpfs) or libfiu'),
+    ('clocks of nodes and servers', None, 'need libfaketime; the simulator steps them'),
+    ('memory, descriptors, processes used up', None, 'need root (cgroups)'),
+    ('rolling upgrade', None, 'there is one version'))
 NOT_COVERED = (
     'machines: every node runs on this one, so that cut networks, lost packets and clocks of several machines are not in it',
     'root: no netem, no full disks, no cgroup freezer',
@@ -28,7 +45,8 @@ def scope(told, records):
         kernel=versions[0]['kernel'] if versions else '', processors=versions[0]['processors'] if versions else '',
         nodes=sorted({r['baseline_version']['conditions']['topology.nodes'] for r in records if r['baseline_version']}),
         left_out=[f'{r["execution"]["experiment"]}: {r["observed_result"]["why"]}' for r in records if not r['observed_result'].get('samples')],
-        not_covered=list(NOT_COVERED), lab_build=told['lab_build'])
+        not_covered=[f'{fault}: {why}' for fault, where, why in MATRIX if not where] + list(NOT_COVERED),
+        faults={fault: where for fault, where, _ in MATRIX if where}, lab_build=told['lab_build'])
 
 
 def table(records):
@@ -84,6 +102,7 @@ def deviation(r):
 
 def scope_of(told):
     rows = [(name, told[name]) for name in ('matins', 'program', 'stores', 'kernel', 'processors', 'nodes', 'lab_build')]
+    rows += [(f'fault: {fault}', where) for fault, where in told['faults'].items()]
     return ('<table>' + ''.join(f'<tr><td>{text(k)}</td><td>{text(v)}</td></tr>' for k, v in rows) + '</table><p>Not covered:</p><ul>' +
             ''.join(f'<li>{text(what)}</li>' for what in (*told['left_out'], *told['not_covered'])) + '</ul>')
 

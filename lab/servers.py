@@ -110,7 +110,8 @@ class Mariadb(Server):
         self.start([server, '--no-defaults', f'--datadir={data}', f'--socket={self.folder}/s', f'--pid-file={self.folder}/pid',
                     f'--tmpdir={self.folder}', f'--port={self.port}', '--bind-address=127.0.0.1', '--skip-name-resolve',
                     '--max-connections=200', '--innodb-buffer-pool-size=64M', '--innodb-flush-log-at-trx-commit=1',
-                    '--innodb-print-all-deadlocks=1', *user], self.answers)
+                    '--innodb-print-all-deadlocks=1', '--slow-query-log=1', f'--slow-query-log-file={self.log}',
+                    '--long-query-time=1', *user], self.answers)
 
     def answers(self):
         return subprocess.run([self.client, '--no-defaults', '-h', '127.0.0.1', '-P', str(self.port), '-u', 'root', '-e', 'select 1'],

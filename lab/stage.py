@@ -13,12 +13,14 @@ import tempfile
 import time
 from contextlib import ExitStack
 from datetime import datetime, timedelta, timezone
+from urllib.parse import urlsplit
 
 import body
 import soak_body
 import stores
 from nodes import Member, children, guards_and_bodies, seen, tell
 from program import HERE, MATINS, PATIENCE, eventually
+from proxy import Proxy
 from watch import Watch
 
 
@@ -34,7 +36,7 @@ class Stage:
         self.folder = tempfile.mkdtemp(prefix='mtl')
         self.exits.callback(shutil.rmtree, self.folder, True)
         self.told, self.nodes, self.callers = [], [], []
-        self.watch = None
+        self.watch, self.server_log = None, None
         self.prepare()
 
     # ---- what nodes.Member asks of a case -------------------------------------------------------------------------------
@@ -61,7 +63,9 @@ class Stage:
         elif '://' in kind:
             url = kind
         else:
-            url = self.servers.of(kind).fresh(name)
+            server = self.servers.of(kind)
+            url = server.fresh(name)
+            self.server_log = server.log, os.path.getsize(server.log)
         self.store = stores.open_store(url)
         self.today = datetime.now(timezone.utc).date()
         self.matins('db', 'migrate')
@@ -226,9 +230,36 @@ class Stage:
         for _ in range(1 if number is not None else self.conditions['topology.nodes']):
             if not self.nodes and self.conditions['fault.point'] != 'none':
                 point = self.conditions['fault.point']
-            member = Member(self, len(self.nodes), env={'MATINS_FAULTS': point} if point else None)
+            member = Member(self, len(self.nodes), self.link() if not self.nodes else None, env={'MATINS_FAULTS': point} if point else None)
             self.nodes.append(member)
             member.start()
+
+    def link(self):
+        """The store as the first node sees it: through a proxy where the topology has one."""
+        if self.conditions['topology.link'] == 'direct':
+            return None
+        port = urlsplit(self.store.url).port
+        self.proxy = Proxy(port, self.store.kind)
+        self.addCleanup(self.proxy.end)
+        return self.store.url.replace(f':{port}/', f':{self.proxy.port}/')
+
+    def drop_reply(self):
+        self.proxy.drop_reply()
+
+    def hold_commit(self):
+        self.proxy.hold_commit()
+
+    def release(self):
+        self.proxy.release()
+
+    def blackhole(self):
+        self.proxy.blackhole()
+
+    def open_link(self):
+        self.proxy.open()
+
+    def reset_link(self):
+        self.proxy.reset()
 
     def began(self, n):
         self.until(f'start {n} of the body', lambda: os.path.exists(self.path(f'ran.{n}')))
@@ -432,7 +463,7 @@ def writable(path):
 
 
 FAULTS = ('stop', 'stop_node', 'wake', 'wake_node', 'wake_body', 'kill_node', 'kill_machine', 'kill_body', 'delete_rows', 'drop_index', 'job_deleted',
-          'flush_redis', 'rerun')
+          'flush_redis', 'rerun', 'drop_reply', 'hold_commit', 'release', 'blackhole', 'open_link', 'reset_link')
 ACTIONS = {name: getattr(Stage, name) for name in (
     *FAULTS, 'node', 'began', 'effect', 'let', 'status', 'all_settled', 'lease_over', 'pause', 'again', 'end_node', 'heard', 'stopped_itself', 'fire',
     'callers_end', 'planned', 'until_noticed')}
