@@ -149,7 +149,7 @@ class Stage:
                 return
         word, *arguments = text.split()
         fault = word in FAULTS
-        figures = dict(before=self.position()) if fault else {}
+        figures = dict(before=self.position()) if fault and not word.startswith('wake') else {}   # a pause has its length
         self.tell(text, **figures)
         ACTIONS[word](self, *arguments)
         if fault:
