@@ -8,12 +8,14 @@ import keep
 import mutants
 import soak as soak_
 from batch import Batch, experiments_of, say
-from experiment import Bad, Experiment, shipped
+from experiment import STORES, Bad, Experiment, shipped
 
 LAB_BUILD = os.environ.get('MATINS_LAB_BUILD') == '1'
 
 
 def run(options):
+    if options.store and options.store not in STORES and not options.store.startswith(('postgresql://', 'mariadb://')):
+        raise Bad(f'--store {options.store}: write {", ".join(STORES)}, postgresql://... or mariadb://...')
     experiments = experiments_of(options.what, options.store)
     if options.only:
         unknown = set(options.only) - {e.name for e in experiments}

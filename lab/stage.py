@@ -13,7 +13,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from datetime import datetime, timedelta, timezone
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import body
 import soak_body
@@ -61,7 +61,7 @@ class Stage:
         if kind == 'sqlite':
             url = f'sqlite:{self.folder}/matins.db'
         elif '://' in kind:
-            url = kind
+            url = beside(kind, name)
         else:
             server = self.servers.of(kind)
             url = server.fresh(name)
@@ -209,7 +209,7 @@ class Stage:
 
     def end(self):
         self.kill_all()
-        if self.conditions['store'] in ('postgresql', 'mariadb'):
+        if self.store.kind != 'sqlite':
             name = self.store.url.rsplit('=' if self.store.kind == 'postgresql' else '/', 1)[1]
             try:
                 self.sql(f'drop schema {name} cascade' if self.store.kind == 'postgresql' else f'drop database {name}')
@@ -448,6 +448,14 @@ class Stage:
 
     def planned(self):
         self.until('the plan', lambda: self.sql('select count(*) from job where cursor is not null') == [['1']])
+
+
+def beside(url, name):
+    """A schema (PostgreSQL) or database (MariaDB) of this sample's own on that server; nothing that is there is touched."""
+    parts = urlsplit(url)
+    if parts.scheme == 'mariadb':
+        return urlunsplit(parts._replace(path='/' + name))
+    return urlunsplit(parts._replace(query=f'schema={name}'))
 
 
 def writable(path):
