@@ -6,28 +6,18 @@
 #include "job/local_window.h"
 #include "job/words.h"
 #include "schedule/schedule.h"
+#include "store/model/model_start.h"
 #include "store/model/state.h"
 #include "store/rules.h"
 
 namespace matins::model {
 namespace {
 
-bool HasAll(const std::vector<std::string>& have, const std::vector<std::string>& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& label) {
-    return std::find(have.begin(), have.end(), label) != have.end();
-  });
-}
-
-bool Open(const ModelRow& row) {
-  return row.status == PeriodStatus::kPlanned || row.status == PeriodStatus::kRunning ||
-         row.status == PeriodStatus::kFailed;
-}
-
 // A row of another program has no due instant; its day stands for it.
 bool Since(const ModelRow& row, absl::Time gap_from) {
   if (row.due != kPast) return row.due >= gap_from;
   const absl::Time from = gap_from - absl::Hours(48);
-  return !Open(row) && row.biz_date >= absl::ToCivilDay(from, absl::UTCTimeZone());
+  return !IsOpen(row) && row.biz_date >= absl::ToCivilDay(from, absl::UTCTimeZone());
 }
 
 class ModelStore final : public Store {
@@ -86,7 +76,7 @@ class ModelStore final : public Store {
     answer.now = s_.Now();
     const absl::Time until = answer.now + request.ahead;
     if (!s_.FrozenToNodes()) {
-      for (ModelRow* row : Waiting(request.node, until)) {
+      for (ModelRow* row : starts_.Waiting(request.node, until)) {
         if (!request.due && row->look_at <= answer.now) continue;
         if (static_cast<int>(answer.rows.size()) >= request.limit) break;
         row->held_by = request.node.name;
@@ -96,7 +86,7 @@ class ModelStore final : public Store {
         answer.rows.push_back({row->key, row->not_before, row->priority});
       }
     }
-    answer.due = !Waiting(request.node, answer.now).empty();
+    answer.due = !starts_.Waiting(request.node, answer.now).empty();
     for (const auto& [key, row] : s_.rows) {
       if (row.status == PeriodStatus::kPlanned && row.look_at > until) {
         answer.next_start = std::min(answer.next_start, row.look_at);
@@ -112,14 +102,14 @@ class ModelStore final : public Store {
     answers.now = s_.Now();
     int started = 0;
     const auto start = [&](const PeriodKey& key) {
-      StartAnswer answer = StartOne(request, key);
+      StartAnswer answer = starts_.StartOne(request, key);
       started += answer.claim.has_value();
       answers.rows.push_back(std::move(answer));
     };
     for (const PeriodKey& key : request.keys) start(key);
     if (request.also_due <= 0 || s_.FrozenToNodes()) return answers;
     std::vector<PeriodKey> more;
-    for (const ModelRow* row : Waiting(request.node, answers.now, true)) {
+    for (const ModelRow* row : starts_.Waiting(request.node, answers.now, true)) {
       if (std::find(request.keys.begin(), request.keys.end(), row->key) == request.keys.end()) {
         more.push_back(row->key);
       }
@@ -396,7 +386,7 @@ class ModelStore final : public Store {
         std::min({state.cursor, state.gap_from.value_or(state.cursor), s_.Now()});
     for (const auto& [key, row] : s_.rows) {
       if (key.job != name) continue;
-      const bool is_final = !Open(row) || row.held;
+      const bool is_final = !IsOpen(row) || row.held;
       if (!is_final || (state.gap_from && Since(row, *state.gap_from))) state.rows.push_back(row);
     }
     std::sort(state.rows.begin(), state.rows.end(), [](const PeriodRow& a, const PeriodRow& b) {
@@ -407,241 +397,6 @@ class ModelStore final : public Store {
       if (span.to > after) state.spans.push_back(span);
     }
     return state;
-  }
-
-  // PLANNED, to be looked at by `until`, held by nobody, of a job that may run on `node`.
-  std::vector<ModelRow*> Waiting(const NodeId& node, absl::Time until, bool in_turn = false) {
-    std::vector<ModelRow*> waiting;
-    for (auto& [key, row] : s_.rows) {
-      if (row.status != PeriodStatus::kPlanned || row.look_at > until) continue;
-      const ModelJob* job = s_.FindJob(key.job);
-      if (job == nullptr || job->row.suspension || !HasAll(node.labels, job->job.nodes)) continue;
-      if (!row.held_by.empty() && row.held_until > s_.Now()) continue;
-      waiting.push_back(&row);
-    }
-    std::sort(waiting.begin(), waiting.end(), [](const ModelRow* a, const ModelRow* b) {
-      return std::forward_as_tuple(-a->priority, a->due, a->key) <
-             std::forward_as_tuple(-b->priority, b->due, b->key);
-    });
-    if (!in_turn) return waiting;
-    std::stable_sort(waiting.begin(), waiting.end(), [](const ModelRow* a, const ModelRow* b) {
-      return std::forward_as_tuple(-a->priority, a->start_tag) <
-             std::forward_as_tuple(-b->priority, b->start_tag);
-    });
-    return waiting;
-  }
-
-  // Tells it by itself, row by row.
-  StartResult JudgeBackfill(const BackfillRow& backfill, const ModelRow& row, std::string* blocker,
-                            absl::Time* look_at) {
-    const BackfillTerms& terms = backfill.terms;
-    *blocker = absl::StrCat(Word(backfill.state), " by ", backfill.changed.who);
-    if (backfill.state != BackfillState::kActive) return StartResult::kBackfill;
-    blocker->clear();
-    int running = 0;
-    bool older = false;
-    std::set<std::string> jobs;
-    for (const auto& [key, other] : s_.rows) {
-      if (other.backfill_id != backfill.id) continue;
-      jobs.insert(key.job);
-      if (other.status == PeriodStatus::kFailed) {
-        *blocker = absl::StrCat(key.job, " ", key.period, " FAILED");
-        return StartResult::kBackfill;
-      }
-      running += other.status == PeriodStatus::kRunning;
-      older = older || (key.job == row.key.job && other.due < row.due && Open(other));
-    }
-    if (!terms.window.empty()) {
-      const auto window = LocalWindow::Parse(terms.window, *LoadZone(terms.zone));
-      if (!window->Contains(s_.Now())) {
-        *blocker = terms.window;
-        *look_at = std::min(window->NextOpening(s_.Now()), s_.Now() + absl::Hours(25));
-        return StartResult::kBackfill;
-      }
-    }
-    if (terms.cascade && older) return StartResult::kBackfill;
-    for (const auto& [fence, slot] : s_.slots) {
-      running += slot.until > s_.Now() && slot.backfill && jobs.contains(slot.key.job);
-    }
-    if (terms.max_parallel && running >= *terms.max_parallel) return StartResult::kBackfill;
-    return StartResult::kStarted;
-  }
-
-  StartResult Judge(const StartRequest& request, const ModelRow* row, std::string* blocker,
-                    std::string* waits_for, absl::Time* look_at) {
-    const absl::Time now = s_.Now();
-    if (s_.FrozenToNodes()) return StartResult::kFrozen;
-    if (row == nullptr || row->status != PeriodStatus::kPlanned) return StartResult::kTaken;
-    if (!row->held_by.empty() && row->held_by != request.node.name && row->held_until > now) {
-      return StartResult::kTaken;
-    }
-    const ModelJob* job = s_.FindJob(row->key.job);
-    if (job == nullptr) return StartResult::kTaken;
-    if (job->row.suspension) return StartResult::kSuspended;
-    if (row->not_before > now) return StartResult::kNotDue;
-    const bool tried = row->manual || row->attempts_total > 0;
-    const bool asked = job->pending == Trigger::kPerson;
-    if (request.not_after < now || (asked && !tried)) return StartResult::kGap;
-    if (row->start_by < now && row->attempts_total == 0) return StartResult::kMissed;
-    if (row->wait_until > now) return StartResult::kOldLease;
-    if (!HasAll(request.node.labels, job->job.nodes)) return StartResult::kLabels;
-    if (job->job.backfill.order == Order::kStrict) {
-      if (job->row.gap_from && *job->row.gap_from < row->due) return StartResult::kGap;
-      if (job->row.cursor < row->due) return StartResult::kGap;
-      for (const auto& [key, other] : s_.rows) {
-        if (key.job == row->key.job && other.due < row->due && Open(other)) {
-          *blocker = key.period;
-          return StartResult::kBlocked;
-        }
-      }
-    }
-    for (const After& after : job->job.after) {
-      bool any = false, all = true;
-      for (const auto& [key, other] : s_.rows) {
-        if (key.job != after.job || other.biz_date != row->biz_date) continue;
-        any = true;
-        all = all && other.status == PeriodStatus::kDone;
-      }
-      if (!any || !all) return StartResult::kAfter;
-    }
-    if (!row->lock_key.empty()) {
-      const auto lock = s_.locks.find(row->lock_key);
-      if (lock != s_.locks.end() && lock->second.until > now) return StartResult::kBusy;
-      for (const auto& [key, other] : s_.rows) {
-        if (other.status == PeriodStatus::kRunning && other.lock_key == row->lock_key) {
-          *blocker = absl::StrCat(key.job, " ", key.period);
-          return StartResult::kBusy;
-        }
-      }
-    }
-    const auto backfill = s_.backfills.find(row->backfill_id);
-    const bool asked_for = backfill != s_.backfills.end();
-    if (asked_for) {
-      const StartResult stop = JudgeBackfill(backfill->second, *row, blocker, look_at);
-      if (stop != StartResult::kStarted) return stop;
-    }
-    const bool own_number = asked_for && backfill->second.terms.max_parallel;
-    int of_job = 0, of_backfill = 0, in_all = 0, backfills = 0, of_tenant = 0, of_key = 0;
-    const auto count = [&](const PeriodKey& key, const auto& other) {
-      ++in_all;
-      of_job += key.job == row->key.job;
-      of_backfill += key.job == row->key.job && other.backfill;
-      backfills += other.backfill;
-      of_tenant += other.tenant == row->tenant;
-      of_key += other.limit_key == row->limit_key;
-    };
-    for (const auto& [key, other] : s_.rows) {
-      if (other.status == PeriodStatus::kRunning) count(key, other);
-    }
-    for (const auto& [fence, slot] : s_.slots) {
-      if (slot.until > now) count(slot.key, slot);
-    }
-    const auto& most_back = job->job.backfill.max_parallel;
-    const bool full = (job->job.limit && of_job >= *job->job.limit) ||
-                      (row->backfill && !own_number && most_back && of_backfill >= *most_back);
-    if (full) return StartResult::kFull;
-    if (request.global_limit > 0 && in_all >= request.global_limit) {
-      *waits_for = "global";
-      return StartResult::kFull;
-    }
-    const auto global = MostOf(LimitKind::kGlobal, ""),
-               share = MostOf(LimitKind::kBackfillShare, "");
-    const auto tenant = MostOf(LimitKind::kTenant, row->tenant);
-    const auto of_keys = MostOf(LimitKind::kKey, row->limit_key);
-    if (tenant && !row->tenant.empty() && of_tenant >= *tenant) {
-      *waits_for = absl::StrCat("tenant/", row->tenant);
-    } else if (of_keys && !row->limit_key.empty() && of_key >= *of_keys) {
-      *waits_for = absl::StrCat("key/", row->limit_key);
-    } else if (row->backfill && global && share &&
-               backfills >= std::max(1, *global * *share / 100)) {
-      *waits_for = "backfill_share";
-    } else if (global && in_all >= *global) {
-      *waits_for = "global";
-    }
-    return waits_for->empty() ? StartResult::kStarted : StartResult::kFull;
-  }
-
-  // The rule for this name itself, else the one whose pattern says most of it.
-  std::optional<int> MostOf(LimitKind kind, const std::string& name) const {
-    if (auto own = s_.limits.find({kind, name}); own != s_.limits.end())
-      return own->second.rule.most;
-    for (size_t length = name.size() + 1; length-- > 0;) {
-      const auto found = s_.limits.find({kind, absl::StrCat(name.substr(0, length), "*")});
-      if (found != s_.limits.end()) return found->second.rule.most;
-    }
-    return std::nullopt;
-  }
-
-  StartAnswer StartOne(const StartRequest& request, const PeriodKey& key) {
-    StartAnswer answer;
-    answer.key = key;
-    ModelRow* row = s_.FindRow(key);
-    std::string waits_for;
-    absl::Time look_at = kPast;
-    answer.result = Judge(request, row, &answer.blocker, &waits_for, &look_at);
-    if (!waits_for.empty()) answer.blocker = waits_for;
-    switch (answer.result) {
-      case StartResult::kStarted:
-        answer.claim = Grant(request, *row);
-        break;
-      case StartResult::kTaken:
-      case StartResult::kNotDue:
-      case StartResult::kLabels:
-      case StartResult::kFrozen:
-        break;
-      default:
-        row->look_at =
-            answer.result == StartResult::kOldLease ? row->wait_until : s_.Now() + request.put_off;
-        if (look_at != kPast) row->look_at = look_at;
-        row->waits_for = waits_for;
-        row->held_by.clear();
-        row->held_until = kPast;
-    }
-    return answer;
-  }
-
-  Claim Grant(const StartRequest& request, ModelRow& row) {
-    const ModelJob& job = *s_.FindJob(row.key.job);
-    row.status = PeriodStatus::kRunning;
-    ++row.change;
-    ++row.attempts;
-    ++row.attempts_total;
-    row.fence = s_.NextFence();
-    row.nonce = request.nonce;
-    row.node = request.node.name;
-    row.held_by.clear();
-    row.held_until = kPast;
-    row.claimed_at = row.changed_at = s_.Now();
-    row.run_until = row.claimed_at + job.job.timeout + job.job.grace;
-    row.lease_until = std::min(row.claimed_at + job.job.lock.ttl, row.run_until);
-    row.wait_until = kPast;
-    row.start_by = kNever;
-    row.reason.clear();
-    row.finished_at = row.checkpointed_at = kPast;
-    Claim claim;
-    claim.key = row.key;
-    claim.generation = row.generation;
-    claim.fence = row.fence;
-    claim.nonce = row.nonce;
-    claim.attempt = row.attempts;
-    claim.attempt_total = row.attempts_total;
-    claim.losses = row.losses;
-    claim.version = row.version;
-    claim.current_version = job.row.version;
-    claim.biz_date = row.biz_date;
-    claim.window_start = row.window_start;
-    claim.window_end = row.window_end;
-    claim.due = row.due;
-    claim.nominal = row.nominal;
-    claim.backfill = row.backfill;
-    claim.manual = row.manual;
-    claim.params = row.params;
-    claim.claimed_at = row.claimed_at;
-    claim.lease_until = row.lease_until;
-    claim.run_until = row.run_until;
-    claim.checkpoint = row.checkpoint;
-    claim.checkpoint_data = row.checkpoint_data;
-    return claim;
   }
 
   // Of a beat or checkpoint: after a job's own DONE there is nothing left to own.
@@ -710,6 +465,7 @@ class ModelStore final : public Store {
 
   const std::shared_ptr<State> state_;
   State& s_;
+  Starts starts_{s_};
   int64_t seen_ = 0;
   bool interrupted_ = false;
 };
@@ -735,10 +491,8 @@ absl::StatusOr<TickAnswer> ModelStore::Tick(const TickRequest& request) {
     s_.frozen_why = absl::StrCat("the store's clock went ",
                                  forward < absl::ZeroDuration() ? "back" : "forward");
     s_.raw_seen = s_.steady_from = raw;
-    s_.AddEvent({.kind = "clock",
-                 .who = "policy",
-                 .why = s_.frozen_why,
-                 .detail = "{\"frozen\":true}"});
+    s_.AddEvent(
+        {.kind = "clock", .who = "policy", .why = s_.frozen_why, .detail = "{\"frozen\":true}"});
   } else if (known == s_.nodes.end() && IsUnjudged(raw, s_.mark) && request.asking < kWitnessWait &&
              HasWitness()) {
     TickAnswer answer;
@@ -803,10 +557,10 @@ void ModelStore::MoveFloor(const std::string& name, ModelJob& job) {
   bool any = false;
   for (const auto& [key, row] : s_.rows) {
     if (key.job != name || row.due == kPast) continue;
-    if (Open(row)) floor = std::min(floor, row.due - absl::Microseconds(1));
+    if (IsOpen(row)) floor = std::min(floor, row.due - absl::Microseconds(1));
   }
   for (const auto& [key, row] : s_.rows) {
-    any = any || (key.job == name && row.due != kPast && !Open(row) && row.due <= floor);
+    any = any || (key.job == name && row.due != kPast && !IsOpen(row) && row.due <= floor);
   }
   if (any) job.row.floor = std::max(job.row.floor, floor);
 }
@@ -816,7 +570,7 @@ std::vector<int64_t> ModelStore::RunsToDrop(const std::string& name, const Model
   std::vector<const RunRow*> ended;
   for (const auto& [fence, run] : s_.runs) {
     const ModelRow* row = s_.FindRow(run.key);
-    if (run.key.job == name && (row == nullptr || !Open(*row))) ended.push_back(&run);
+    if (run.key.job == name && (row == nullptr || !IsOpen(*row))) ended.push_back(&run);
   }
   std::sort(ended.begin(), ended.end(), [](const RunRow* a, const RunRow* b) {
     return std::tie(a->finished_at, a->fence) > std::tie(b->finished_at, b->fence);
@@ -850,7 +604,7 @@ absl::StatusOr<int64_t> ModelStore::Purge(int limit) {
   for (auto& [name, job] : s_.jobs) {
     std::vector<std::pair<absl::Time, PeriodKey>> settled;
     for (const auto& [key, row] : s_.rows) {
-      if (key.job != name || Open(row) || row.due == kPast || row.due > job.row.floor) continue;
+      if (key.job != name || IsOpen(row) || row.due == kPast || row.due > job.row.floor) continue;
       settled.emplace_back(row.due, key);
     }
     std::sort(settled.begin(), settled.end());
@@ -867,7 +621,7 @@ absl::StatusOr<int64_t> ModelStore::Purge(int limit) {
         std::erase_if(job.spans, [&](const SkipSpan& span) { return span.to <= job.row.floor; }));
   }
   for (auto& [key, row] : s_.rows) {
-    if (Open(row) || row.checkpoint_data.empty()) continue;
+    if (IsOpen(row) || row.checkpoint_data.empty()) continue;
     row.checkpoint_data.clear();
     ++gone;
   }

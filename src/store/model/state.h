@@ -33,6 +33,11 @@ struct ModelRow : PeriodRow {
   std::optional<Act> cancel;
 };
 
+inline bool IsOpen(const ModelRow& row) {
+  return row.status == PeriodStatus::kPlanned || row.status == PeriodStatus::kRunning ||
+         row.status == PeriodStatus::kFailed;
+}
+
 struct ModelJob {
   Job job;  // of the current version
   JobRow row;
