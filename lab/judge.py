@@ -123,9 +123,27 @@ class Sample:
             return first_broken(self.events, violations) | dict(sample=self.name)
         if failed:
             late = next((a for a in self.actions if a['what'] == 'gave up'), None)
-            return dict(sample=self.name, event=late or dict(condition=failed[0]), phase='waiting' if late else 'effect', promise='I20' if late else None,
-                        what=late['more'] if late else f'{failed[0]} did not hold: {self.measures.get(failed[0].split()[0])}')
+            if late:
+                return dict(sample=self.name, event=late, phase='waiting', promise='I20', what=late['more'])
+            at, event, phase = min((self.told_by(test.split()[0]) for test in failed), key=lambda found: found[0])
+            return dict(sample=self.name, event=event or dict(condition=failed[0]), phase=phase, promise=None,
+                        what='; '.join(f'{test} did not hold: {self.measures.get(test.split()[0])}' for test in failed))
         return None
+
+    def told_by(self, measure):
+        """-> (instant, event, phase): the first event that counts for a measure."""
+        op = dict(lost='reclaim', failed='fail', attempts_failed='fail', done='commit', commits='commit').get(measure, 'skip' if 'skipped' in measure else None)
+        if op:
+            found = [(e['db'], e, op) for e in self.events if e['type'] == 'jr' and e['op'] == op]
+        elif measure in ('effects', 'doubled', 'stale_writes'):
+            seen = set()
+            again = [e for e in self.business['entry'] if (e['job'], e['period'], e['step']) in seen or seen.add((e['job'], e['period'], e['step']))]
+            found = [(e['at'], e, 'effect') for e in again or self.business['entry']]
+        elif measure in ('starts', 're_executions', 'at_once', 'same_period_at_once', 'resumed_at'):
+            found = [(row['began'], row, 'start') for row in self.business['alive'][1:]]
+        else:
+            found = []
+        return min(found, key=lambda f: f[0], default=(float('inf'), None, 'end'))
 
 
 def most_at_once(business, key):
