@@ -2,6 +2,7 @@
 import concurrent.futures
 import getpass
 import os
+import subprocess
 import threading
 import time
 
@@ -66,8 +67,8 @@ class Batch:
             try:
                 self.phases(experiment, folder)
                 record = make_record(folder, registered)
-            except (Missing, Bad) as e:
-                record = left_out(experiment, registered, str(e))
+            except (Missing, Bad, RuntimeError, OSError, AssertionError, LookupError, TypeError, ValueError, subprocess.SubprocessError) as e:
+                record = left_out(experiment, registered, f'{type(e).__name__}: {e}')
             if record['observed_result']['verdict'] == judge.INVALID and not experiment.told.get('catches'):
                 with self.lock:
                     self.failed_topics[experiment.topic] = experiment.name

@@ -62,7 +62,7 @@ class Sample:
         entries = Counter((e['job'], e['period'], e['step']) for e in self.business['entry'])
         done = {(row[0], row[1]) for row in self.done_rows()}
         found = dict(
-            settled=bool(self.actions[-1]['settled']), seconds=round(self.actions[-1]['at'] - self.actions[0]['at'], 3),
+            settled=self.actions[-1]['settled'], seconds=round(self.actions[-1]['at'] - self.actions[0]['at'], 3),
             broken=len(self.verdict['violations']),
             done=final.count('DONE'), skipped=final.count('SKIPPED'), failed=final.count('FAILED'), rows=len(final),
             claims=stats['claims'], commits=stats['commits'], lost=stats['lost'], reopened=stats['reopened'],
@@ -219,6 +219,9 @@ def judge(folder, registered):
     if drift:
         return result(INCONCLUSIVE, f'other conditions than registered: {"; ".join(drift)}', samples)
     for sample in samples:
+        trouble = [a['more'] for a in sample.actions if a['what'] == 'the lab could not go on']
+        if trouble and not sample.verdict['violations']:
+            return result(INCONCLUSIVE, f'{sample.name}: the lab could not go on: {trouble[0]}', samples)
         failed = failing(sample, told)
         alone = sample in samples[:2] and sum(bool(failing(s, told)) for s in samples[:2]) == 1
         if failed and alone and not any(s.verdict['violations'] for s in samples):

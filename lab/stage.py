@@ -132,6 +132,9 @@ class Stage:
         except AssertionError as e:
             self.settled = False
             self.tell('gave up', str(e))
+        except (RuntimeError, OSError, sqlite3.Error, subprocess.SubprocessError, LookupError, TypeError, ValueError) as e:
+            self.settled = None          # the lab's own trouble says nothing of the claim
+            self.tell('the lab could not go on', f'{type(e).__name__}: {e}')
         finally:
             self.watch.end()
             self.ended = time.time()
@@ -447,7 +450,8 @@ class Stage:
             self.until('stop', lambda: False)
 
     def planned(self):
-        self.until('the plan', lambda: self.sql('select count(*) from job where cursor is not null') == [['1']])
+        column = '`cursor`' if self.store.kind == 'mariadb' else 'cursor'
+        self.until('the plan', lambda: self.sql(f'select count(*) from job where {column} is not null') == [['1']])
 
 
 def beside(url, name):
