@@ -328,6 +328,8 @@ absl::Status StartLane::Replace(const std::vector<PeriodKey>& newcomers) {
     const LiveRunPtr run = node_.live.Find(ticket.fence);
     if (run == nullptr) continue;
     node_.live.WithholdBeats(ticket.fence);
+    // One whose definition could not be read was never launched.
+    if (run->definition == nullptr) continue;
     node_.StopRun(*run, StopReason::kReplaced, run->job().grace);
   }
   return absl::OkStatus();

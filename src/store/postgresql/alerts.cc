@@ -134,8 +134,8 @@ std::vector<Statement> Troubles(const Session& session, absl::Time since) {
       session.Of("select w.job_name, w.period, w.due_at, w.op_at, w.held, w.fence, w.node, "
                  "w.reason, r.message, j.definition from @.job_watermark w join @.job j on j.name "
                  "= w.job_name and not j.deleted left join @.job_run r on r.fence = w.fence where "
-                 "w.status = 'FAILED' and w.op_at >= coalesce($1::timestamptz, timestamptz "
-                 "'epoch') order by w.op_at limit $2::int",
+                 "w.status = 'FAILED' and w.finished_at >= coalesce($1::timestamptz, timestamptz "
+                 "'epoch') order by w.finished_at limit $2::int",
                  params),
       session.Of("select r.job_name, r.period, r.due_at, r.finished_at, false, r.fence, r.node, "
                  "r.reason, r.message, j.definition from @.job_run r join @.job j on j.name = "

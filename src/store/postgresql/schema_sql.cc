@@ -365,7 +365,9 @@ const std::vector<std::string>& Alerts() {
         from_at timestamptz not null, until_at timestamptz not null, who text not null,
         why text not null, ended_at timestamptz, ended_by text))",
       "create index job_silence_until on @.job_silence (until_at) where ended_at is null",
-      R"(create index job_watermark_failed on @.job_watermark (op_at) where status = 'FAILED')",
+      // Not by op_at, which each heartbeat writes: what an index has is no update in place.
+      R"(create index job_watermark_failed on @.job_watermark (finished_at)
+        where status = 'FAILED')",
       R"(create index job_run_lost on @.job_run (finished_at) where status = 'LOST')",
   };
   return statements;
