@@ -14,7 +14,7 @@ def parser():
     top = argparse.ArgumentParser(prog='matins lab', description=__doc__.split('.')[0] + '.', epilog='docs/lab.md has the whole.')
     sub = top.add_subparsers(dest='command', required=True)
     run = sub.add_parser('run', help='run experiments: core, full, mutants, or files')
-    run.add_argument('what', nargs='+', metavar='core|full|mutants|FILE', help='the shipped ones, the table of protections, or files')
+    run.add_argument('what', nargs='+', metavar='core|full|mutants|FILE', help='the shipped ones, those on each kind of store, the table of protections, or files')
     run.add_argument('--store', help='run all of them on this kind: sqlite, postgresql, mariadb; or on this server, postgresql://... or mariadb://..., in schemas of their own')
     run.add_argument('--only', action='append', default=[], metavar='NAME', help='of those only these; may be repeated')
     keep_option(run)

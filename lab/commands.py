@@ -16,7 +16,13 @@ LAB_BUILD = os.environ.get('MATINS_LAB_BUILD') == '1'
 def run(options):
     if options.store and options.store not in STORES and not options.store.startswith(('postgresql://', 'mariadb://')):
         raise Bad(f'--store {options.store}: write {", ".join(STORES)}, postgresql://... or mariadb://...')
-    experiments = experiments_of(options.what, options.store)
+    if options.what == ['full'] and not options.store:
+        return max(run_on(options, store) for store in STORES)
+    return run_on(options, options.store)
+
+
+def run_on(options, store):
+    experiments = experiments_of(options.what, store)
     if options.only:
         unknown = set(options.only) - {e.name for e in experiments}
         if unknown:

@@ -185,6 +185,11 @@ class Runs(unittest.TestCase):
         told = self.lab('run', 'core', '--store', 'sqlite', *(word for name in names for word in ('--only', name)), '--keep', self.root)
         self.assertIn('4 of 4 valid', told)
 
+    def test_full_is_each_kind_of_store(self):
+        self.lab('run', 'full', '--only', 'instances.normal', '--keep', self.root)
+        stores = [keep.read_json(self.kept(n, 'instances.normal', 'registered.json'))['baseline']['store'] for n in (1, 2, 3)]
+        self.assertEqual(stores, ['sqlite', 'postgresql', 'mariadb'])
+
     def test_release_gate(self):
         names = [f'locks.{kind}' for kind in ('normal', 'boundary', 'failing', 'recovering')]
         self.lab('run', 'core', *(word for name in names for word in ('--only', name)), '--keep', self.root, '--by', 'ann')
