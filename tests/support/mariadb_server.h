@@ -34,7 +34,7 @@ class MariadbServer {
 
   // Answers when it takes connections.
   static absl::StatusOr<std::unique_ptr<MariadbServer>> Start(const Options& options = {});
-  ~MariadbServer();  // stops it and removes its folder
+  ~MariadbServer();  // ends it at once and removes its folder
 
   int port() const { return port_; }
   std::string socket() const { return directory_ + "/s"; }

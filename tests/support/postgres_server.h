@@ -36,7 +36,7 @@ class PostgresServer {
 
   // Answers when it takes connections.
   static absl::StatusOr<std::unique_ptr<PostgresServer>> Start(const Options& options = {});
-  ~PostgresServer();  // stops it and removes its folder
+  ~PostgresServer();  // ends it at once and removes its folder
 
   int port() const { return port_; }
   pid_t pid() const { return process_.pid(); }
