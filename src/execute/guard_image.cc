@@ -4,12 +4,12 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "base/sealed_memory.h"
 
 // MATINS_GUARD_FILE is the guard as the build has just linked it.
 asm(".section .rodata\n"
@@ -30,16 +30,6 @@ extern const char matins_guard_end[];
 
 namespace matins {
 namespace {
-
-bool WriteAll(int fd, absl::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
-}
 
 // Whether the kernel starts it: a guard without its socket ends at once.
 bool Starts(const std::string& path) {
@@ -67,17 +57,13 @@ absl::string_view GuardBytes() {
 }
 
 absl::StatusOr<std::unique_ptr<GuardImage>> GuardImage::Open(const std::string& folder) {
-  const int low_fd = memfd_create("matins-guard", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const int low_fd = SealedMemory("matins-guard", GuardBytes());
   // Above the numbers that a guard is started with, one of which would take its place.
   int fd = low_fd < 0 ? -1 : fcntl(low_fd, F_DUPFD_CLOEXEC, 10);
   if (low_fd >= 0) close(low_fd);
   if (fd >= 0) {
     std::string path = absl::StrCat("/proc/self/fd/", fd);
-    if (WriteAll(fd, GuardBytes()) &&
-        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
-        Starts(path)) {
-      return absl::WrapUnique(new GuardImage(fd, std::move(path), false));
-    }
+    if (Starts(path)) return absl::WrapUnique(new GuardImage(fd, std::move(path), false));
     close(fd);
   }
   std::string path = absl::StrCat(folder, "/matins-guard");

@@ -1,7 +1,6 @@
 #include "send/carry.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/sealed_memory.h"
 #include "base/status.h"
 #include "send/child.h"
 
@@ -42,37 +42,21 @@ constexpr int kTimedOut = 28;
 // Beyond libcurl's time-out: for a resolver that does not come back.
 constexpr absl::Duration kGrace = absl::Seconds(2);
 
-bool WriteTo(int fd) {
-  absl::string_view bytes(matins_carrier_begin,
-                          static_cast<size_t>(matins_carrier_end - matins_carrier_begin));
-  while (!bytes.empty()) {
-    const ssize_t n = write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
+absl::string_view CarrierBytes() {
+  return absl::string_view(matins_carrier_begin,
+                           static_cast<size_t>(matins_carrier_end - matins_carrier_begin));
 }
 
 // The carrier in memory; or, where the system starts nothing from that, in a file that has no name
 // any more. -1: neither.
-int InMemory() {
-  const int fd = memfd_create("matins-carrier", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return -1;
-  if (WriteTo(fd) &&
-      fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
-    return fd;
-  }
-  close(fd);
-  return -1;
-}
+int InMemory() { return SealedMemory("matins-carrier", CarrierBytes()); }
 
 int InFile() {
   const char* folder = std::getenv("TMPDIR");
   std::string path = absl::StrCat(folder == nullptr ? "/tmp" : folder, "/matins-carrier-XXXXXX");
   const int writing = mkostemp(path.data(), O_CLOEXEC);
   if (writing < 0) return -1;
-  const bool written = WriteTo(writing) && fchmod(writing, 0700) == 0;
+  const bool written = WriteAll(writing, CarrierBytes()) && fchmod(writing, 0700) == 0;
   close(writing);
   // One that is open for writing is not started.
   const int fd = written ? open(path.c_str(), O_RDONLY | O_CLOEXEC) : -1;
