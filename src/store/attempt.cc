@@ -153,6 +153,43 @@ absl::Time StartedWithin(const AttemptRow& row, absl::Time started, absl::Time n
   return std::min(std::max(started, row.claimed_at), now);
 }
 
+Claim ClaimFrom(const PeriodRow& row) {
+  Claim claim;
+  claim.key = row.key;
+  claim.generation = row.generation;
+  claim.losses = row.losses;
+  claim.version = row.version;
+  claim.biz_date = row.biz_date;
+  claim.window_start = row.window_start;
+  claim.window_end = row.window_end;
+  claim.due = row.due;
+  claim.nominal = row.nominal;
+  claim.backfill = row.backfill;
+  claim.manual = row.manual;
+  claim.params = row.params;
+  return claim;
+}
+
+RunRow RunOf(const AttemptRow& row) {
+  RunRow run;
+  run.key = row.key;
+  run.generation = row.generation;
+  run.fence = row.fence;
+  run.attempt = row.attempts;
+  run.node = row.node;
+  run.status = "RUNNING";
+  run.due = row.due;
+  run.planned_at = row.planned_at;
+  run.dispatched_at = row.dispatched_at;
+  run.claimed_at = row.claimed_at;
+  run.started_at = absl::InfinitePast();
+  run.checkpointed_at = row.checkpointed_at;
+  run.finished_at = absl::InfinitePast();
+  run.backfill = row.backfill;
+  run.manual = row.manual;
+  return run;
+}
+
 ResolveVerdict JudgeResolve(const FinishRequest& request, const PeriodRow* row,
                             const std::optional<std::string>& run_status, absl::Time now) {
   const Outcome::Kind kind = request.outcome.kind;

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "job/values.h"
+#include "store/act_store.h"
 #include "store/rules.h"
 #include "store/store.h"
 
@@ -74,6 +75,11 @@ std::optional<absl::Time> DeadSince(const PeriodRow& row,
 bool MayReap(const PeriodRow& row, const Ticket& ticket,
              const std::optional<absl::Duration>& stale_after, absl::Time now);
 Ending ReapedBy(const ReapRequest& request);
+
+// What a claim takes from its row as it is; the rest is the grant's.
+Claim ClaimFrom(const PeriodRow& row);
+// The attempt that is RUNNING in `row`, as lists of attempts show it.
+RunRow RunOf(const AttemptRow& row);
 
 // A started_at that lies within the attempt, or InfinitePast.
 absl::Time StartedWithin(const AttemptRow& row, absl::Time started, absl::Time now);

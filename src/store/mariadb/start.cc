@@ -186,23 +186,11 @@ Facts ReadFacts(const Rows& rows, const Rows& clock, const Rows& alive, const Ro
 
 Claim ClaimOf(const PeriodRow& row, const Terms& terms, const StartRequest& request,
               absl::Time now) {
-  Claim claim;
-  claim.key = row.key;
-  claim.generation = row.generation;
+  Claim claim = ClaimFrom(row);
   claim.nonce = request.nonce;
   claim.attempt = row.attempts + 1;
   claim.attempt_total = row.attempts_total + 1;
-  claim.losses = row.losses;
-  claim.version = row.version;
   claim.current_version = terms.version;
-  claim.biz_date = row.biz_date;
-  claim.window_start = row.window_start;
-  claim.window_end = row.window_end;
-  claim.due = row.due;
-  claim.nominal = row.nominal;
-  claim.backfill = row.backfill;
-  claim.manual = row.manual;
-  claim.params = row.params;
   claim.claimed_at = now;
   claim.run_until = now + terms.timeout + terms.grace;
   claim.lease_until = std::min(now + terms.ttl, claim.run_until);

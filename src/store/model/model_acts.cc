@@ -265,7 +265,8 @@ class ModelActs final : public ModelReads {
           row.lease_until <= s_.Now()) {
         continue;
       }
-      row.cancel = act;
+      row.cancel_asked = true;
+      row.cancel_why = act.why;
       s_.AddEvent({.kind = "cancel",
                    .job = key.job,
                    .period = key.period,

@@ -92,7 +92,8 @@ bool ModelDatabase::CommitByJob(const PeriodKey& key, int generation, int64_t fe
   row->lease_until = row->run_until = kPast;
   row->held_by.clear();
   row->held_until = kPast;
-  row->cancel.reset();
+  row->cancel_asked = false;
+  row->cancel_why.clear();
   return true;
 }
 

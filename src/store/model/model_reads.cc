@@ -96,22 +96,7 @@ absl::StatusOr<std::vector<RunRow>> ModelReads::ReadRuns(const RunFilter& filter
   }
   for (const auto& [key, row] : s_.rows) {
     if (row.status != PeriodStatus::kRunning) continue;
-    RunRow run;
-    run.key = key;
-    run.generation = row.generation;
-    run.fence = row.fence;
-    run.attempt = row.attempts;
-    run.node = row.node;
-    run.status = "RUNNING";
-    run.due = row.due;
-    run.planned_at = row.planned_at;
-    run.dispatched_at = row.dispatched_at;
-    run.claimed_at = row.claimed_at;
-    run.started_at = run.finished_at = kPast;
-    run.checkpointed_at = row.checkpointed_at;
-    run.backfill = row.backfill;
-    run.manual = row.manual;
-    all[row.fence] = run;
+    all[row.fence] = RunOf(row);
   }
   std::vector<RunRow> runs;
   for (auto it = all.rbegin(); it != all.rend(); ++it) {

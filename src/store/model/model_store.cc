@@ -174,8 +174,8 @@ class ModelStore final : public Store {
         row->lease_until =
             std::max(row->lease_until, std::min(answer.now + request.ttl, row->run_until));
         answer.lease_until = row->lease_until;
-        answer.cancel_asked = row->cancel.has_value();
-        if (row->cancel) answer.cancel_why = row->cancel->why;
+        answer.cancel_asked = row->cancel_asked;
+        answer.cancel_why = row->cancel_why;
         ++row->change;
         row->changed_at = answer.now;
       }

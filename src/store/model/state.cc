@@ -74,7 +74,7 @@ void State::EndAttempt(ModelRow& row, const Ending& ending) {
         break;
     }
   }
-  if (row.cancel && row.status == PeriodStatus::kPlanned) {
+  if (row.cancel_asked && row.status == PeriodStatus::kPlanned) {
     row.status = PeriodStatus::kFailed;
     row.reason = reason::kCancelled;
   }
@@ -87,7 +87,8 @@ void State::EndAttempt(ModelRow& row, const Ending& ending) {
   }
   row.lease_until = row.run_until = kPast;
   row.wait_until = ending.wait_until;
-  row.cancel.reset();
+  row.cancel_asked = false;
+  row.cancel_why.clear();
   if (ending.wait_until > Now()) LeaveSlot(ended, ending.wait_until);
   Wake(row.key.job, row.biz_date, row.lock_key, row.status == PeriodStatus::kDone);
   WakeForSlot(row.tenant, row.limit_key, row.backfill);
@@ -131,28 +132,17 @@ void State::WakeForSlot(const std::string& tenant, const std::string& limit_key,
 void State::WriteRun(const ModelRow& row, const Ending& ending) {
   if (row.fence == 0) return;
   const Outcome& outcome = ending.outcome;
-  RunRow run;
-  run.key = row.key;
-  run.generation = row.generation;
-  run.fence = row.fence;
-  run.attempt = row.attempts;
-  run.node = row.node;
+  RunRow run = RunOf(row);
   run.status = ending.run_word;
   run.reason = outcome.reason;
   run.message = outcome.message;
   run.result = outcome.result;
   run.exit_code = outcome.exit_code;
   run.signal = outcome.signal;
-  run.due = row.due;
-  run.planned_at = row.planned_at;
-  run.dispatched_at = row.dispatched_at;
-  run.claimed_at = row.claimed_at;
-  run.started_at =
-      outcome.started_at == kPast ? kPast : std::clamp(outcome.started_at, row.claimed_at, Now());
-  run.checkpointed_at = row.checkpointed_at;
+  if (outcome.started_at != kPast) {
+    run.started_at = std::clamp(outcome.started_at, row.claimed_at, Now());
+  }
   run.finished_at = Now();
-  run.backfill = row.backfill;
-  run.manual = row.manual;
   runs[row.fence] = run;
 }
 

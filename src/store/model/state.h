@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "job/job.h"
 #include "store/act_store.h"
+#include "store/attempt.h"
 #include "store/store.h"
 
 namespace matins::model {
@@ -22,15 +23,10 @@ namespace matins::model {
 constexpr absl::Time kPast = absl::InfinitePast();
 constexpr absl::Time kNever = absl::InfiniteFuture();
 
-struct ModelRow : PeriodRow {
-  std::string lock_key, tenant, limit_key;
+struct ModelRow : AttemptRow {
   std::string waits_for;  // the limit that had no room
-  int priority = 0;
-  int64_t start_tag = 0;
   absl::Time look_at = kPast;
-  absl::Time planned_at = kPast, dispatched_at = kPast, checkpointed_at = kPast;
   std::string checkpoint_data;
-  std::optional<Act> cancel;
 };
 
 inline bool IsOpen(const ModelRow& row) {

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "store/attempt.h"
 #include "store/postgresql/backfills.h"
 #include "store/postgresql/columns.h"
 #include "store/postgresql/limits.h"
@@ -266,9 +267,7 @@ std::vector<Statement> Grants(const Session& session, const StartRequest& reques
 }
 
 Claim ReadClaim(const Rows& r, int i, const PeriodRow& row, int64_t nonce) {
-  Claim claim;
-  claim.key = row.key;
-  claim.generation = row.generation;
+  Claim claim = ClaimFrom(row);
   claim.fence = r.Int(i, 2);
   claim.nonce = nonce;
   claim.attempt = static_cast<int>(r.Int(i, 3));
@@ -276,14 +275,6 @@ Claim ReadClaim(const Rows& r, int i, const PeriodRow& row, int64_t nonce) {
   claim.losses = static_cast<int>(r.Int(i, 5));
   claim.version = static_cast<int>(r.Int(i, 6));
   claim.current_version = static_cast<int>(r.Int(i, 7));
-  claim.biz_date = row.biz_date;
-  claim.window_start = row.window_start;
-  claim.window_end = row.window_end;
-  claim.due = row.due;
-  claim.nominal = row.nominal;
-  claim.backfill = row.backfill;
-  claim.manual = row.manual;
-  claim.params = row.params;
   claim.claimed_at = r.Time(i, 8);
   claim.lease_until = r.Time(i, 9);
   claim.run_until = r.Time(i, 10);

@@ -14,26 +14,6 @@ namespace {
 
 constexpr absl::Time kPast = absl::InfinitePast();
 
-RunRow RunningRow(const Row& row) {
-  RunRow run;
-  run.key = row.key;
-  run.generation = row.generation;
-  run.fence = row.fence;
-  run.attempt = row.attempts;
-  run.node = row.node;
-  run.status = "RUNNING";
-  run.due = row.due;
-  run.planned_at = row.planned_at;
-  run.dispatched_at = row.dispatched_at;
-  run.claimed_at = row.claimed_at;
-  run.started_at = kPast;
-  run.checkpointed_at = row.checkpointed_at;
-  run.finished_at = kPast;
-  run.backfill = row.backfill;
-  run.manual = row.manual;
-  return run;
-}
-
 RunRow EndedRow(const Statement& q) {
   RunRow run;
   int i = 0;
@@ -158,7 +138,7 @@ absl::StatusOr<std::vector<RunRow>> SqliteActs::ReadRuns(const RunFilter& filter
   std::vector<RunRow> runs;
   {
     Statement q = db_->Sql(kRunning, filter.job, filter.period, filter.fence);
-    while (q.Next()) runs.push_back(RunningRow(ReadRow(q)));
+    while (q.Next()) runs.push_back(RunOf(ReadRow(q)));
   }
   Statement q = db_->Sql(kEnded, filter.job, filter.period, filter.fence, filter.limit);
   while (q.Next()) runs.push_back(EndedRow(q));

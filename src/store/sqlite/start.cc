@@ -167,25 +167,13 @@ class Gate {
 Claim Grant(Connection& db, Transaction& transaction, const StartRequest& request, const Row& row,
             const JobInfo& job) {
   const absl::Time now = transaction.now();
-  Claim claim;
-  claim.key = row.key;
-  claim.generation = row.generation;
+  Claim claim = ClaimFrom(row);
   const bool reuse = IsMutant(Mutant::kNoFenceBump) && row.fence != 0;
   claim.fence = reuse ? row.fence : transaction.NextFence();
   claim.nonce = request.nonce;
   claim.attempt = row.attempts + 1;
   claim.attempt_total = row.attempts_total + 1;
-  claim.losses = row.losses;
-  claim.version = row.version;
   claim.current_version = job.version;
-  claim.biz_date = row.biz_date;
-  claim.window_start = row.window_start;
-  claim.window_end = row.window_end;
-  claim.due = row.due;
-  claim.nominal = row.nominal;
-  claim.backfill = row.backfill;
-  claim.manual = row.manual;
-  claim.params = row.params;
   claim.claimed_at = now;
   claim.run_until = now + job.timeout + job.grace;
   claim.lease_until = std::min(now + job.lock_ttl, claim.run_until);
