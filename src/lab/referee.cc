@@ -93,7 +93,8 @@ void Referee::Started(const StartRequest& request, const StartAnswers& answers) 
     }
     last_fence_[claim.key.job] = std::max(last_fence_[claim.key.job], claim.fence);
     // What was tried once goes on, though the clock was set back before its instant.
-    if (claim.due > now && !row.claimed) Broken("I15", absl::StrCat(name, " started before it was due"));
+    if (claim.due > now && !row.claimed)
+      Broken("I15", absl::StrCat(name, " started before it was due"));
     if (claim.checkpoint != row.checkpoint) {
       Broken("I10", absl::StrCat(name, " was offered checkpoint ", claim.checkpoint,
                                  ", the last accepted is ", row.checkpoint));
@@ -274,9 +275,10 @@ void Referee::End(const FinishRequest& request) {
   }
   switch (request.outcome.kind) {
     case Outcome::Kind::kDone:
-    case Outcome::Kind::kDoneByJob:
       Committed(request.ticket.key);
       break;
+    case Outcome::Kind::kDoneByJob:
+      break;  // CommittedByJob has it
     case Outcome::Kind::kRetry:
     case Outcome::Kind::kReturned:
       row.state = State::kPlanned;

@@ -77,8 +77,8 @@ bool RaiseAlert(const AlertRaise& raise, absl::Time now, AlertRow& row) {
   if (row.open()) return Join(raise, now, row);
   // What is over by its nature does not come back; and what was seen before it was made good, or in
   // a future that the store's clock has since been set back from, is old news.
-  const bool old = raise.seen_at > now ||
-                   (raise.seen_at <= row.resolved_at && row.resolved_at <= now);
+  const bool old =
+      raise.seen_at > now || (raise.seen_at <= row.resolved_at && row.resolved_at <= now);
   if (row.momentary || old) return false;
   // A word that it is over may be on its way.
   const bool over = row.next_at == kNever || (row.claimed() && row.told());

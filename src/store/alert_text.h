@@ -22,54 +22,6 @@ inline constexpr char kAlertColumns[] =
     "by_audit, momentary, opened_at, seen_at, resolved_at, resolution, told_at, resolve_told_at, "
     "next_at, attempts, claimed_by, last_error, acked_at, acked_by, acked_why, remind";
 
-template <typename Rows>
-std::vector<AlertRow> ReadAlertRows(const Rows& r) {
-  std::vector<AlertRow> alerts;
-  for (int i = 0; i < r.size(); ++i) {
-    AlertRow row;
-    row.id = r.Int(i, 0);
-    row.key = {r.Text(i, 1), r.Text(i, 2), r.Text(i, 3)};
-    row.channel = r.Text(i, 4);
-    row.episode = static_cast<int>(r.Int(i, 5));
-    row.kind = r.Text(i, 6);
-    row.level = static_cast<int>(r.Int(i, 7));
-    row.period = r.Text(i, 8);
-    row.due = r.Time(i, 9);
-    row.count = r.Int(i, 10);
-    row.text = r.Text(i, 11);
-    row.by_job = r.Bool(i, 12);
-    row.by_audit = r.Bool(i, 13);
-    row.momentary = r.Bool(i, 14);
-    row.opened_at = r.Time(i, 15);
-    row.seen_at = r.Time(i, 16);
-    row.resolved_at = r.Time(i, 17);
-    row.resolution = r.Text(i, 18);
-    row.told_at = r.Time(i, 19);
-    row.resolve_told_at = r.Time(i, 20);
-    row.next_at = r.Time(i, 21, absl::InfiniteFuture());
-    row.attempts = static_cast<int>(r.Int(i, 22));
-    row.claimed_by = r.Text(i, 23);
-    row.last_error = r.Text(i, 24);
-    row.acked_at = r.Time(i, 25);
-    row.acked_by = r.Text(i, 26);
-    row.acked_why = r.Text(i, 27);
-    row.remind = r.IsNull(i, 28) ? absl::InfiniteDuration() : absl::Microseconds(r.Int(i, 28));
-    alerts.push_back(std::move(row));
-  }
-  return alerts;
-}
-
-// id, job, from_at, until_at, who, why, ended_at, ended_by.
-template <typename Rows>
-std::vector<SilenceRow> ReadSilenceRows(const Rows& r) {
-  std::vector<SilenceRow> silences;
-  for (int i = 0; i < r.size(); ++i) {
-    silences.push_back({r.Int(i, 0), r.Text(i, 1), r.Time(i, 2), r.Time(i, 3), r.Text(i, 4),
-                        r.Text(i, 5), r.Time(i, 6), r.Text(i, 7)});
-  }
-  return silences;
-}
-
 bool IsSilenced(absl::Span<const SilenceRow> silences, absl::string_view job, absl::Time now);
 
 // Rows that were read under their locks, and what becomes of them.

@@ -7,12 +7,20 @@
 
 namespace matins {
 
-PutBack PutBackOf(absl::string_view status, absl::string_view by) {
-  if (status.empty()) return PutBack::kInsert;
-  if (status == Word(PeriodStatus::kDone)) return PutBack::kFilled;
-  if (status == Word(PeriodStatus::kRunning)) return PutBack::kRunning;
-  if (status == Word(PeriodStatus::kSkipped) && by != "policy") return PutBack::kLeft;
-  return PutBack::kChange;
+bool PutsBack(const PeriodRow* row, const std::string& period, EndDrillAnswer& answer) {
+  if (row != nullptr) {
+    if (row->status == PeriodStatus::kDone) return false;  // it was filled
+    if (row->status == PeriodStatus::kRunning) {
+      answer.running.push_back(period);
+      return false;
+    }
+    if (row->status == PeriodStatus::kSkipped && row->by != "policy") {
+      answer.left.push_back(period);
+      return false;
+    }
+  }
+  answer.put_back.push_back(period);
+  return true;
 }
 
 absl::Status RefuseSecondDrill(absl::string_view job, const DrillRow& open) {
@@ -21,9 +29,13 @@ absl::Status RefuseSecondDrill(absl::string_view job, const DrillRow& open) {
       "`matins drill ", job, " --restore` once it is dead"));
 }
 
-absl::Status RefuseDrillOf(const PeriodKey& key, absl::string_view status) {
+absl::Status MayDelete(const std::string& job, const DrillPeriod& asked, const PeriodRow* row) {
+  if (row != nullptr && row->status == PeriodStatus::kDone && row->generation == asked.generation &&
+      row->fence == asked.fence) {
+    return absl::OkStatus();
+  }
   return absl::AbortedError(
-      absl::StrCat(key.job, " ", key.period, " is ", status.empty() ? "gone" : status,
+      absl::StrCat(job, " ", asked.period, " is ", row == nullptr ? "gone" : Word(row->status),
                    " and not what it was when the drill looked; nothing was deleted, try again"));
 }
 
@@ -48,6 +60,11 @@ absl::Status MayEndDrill(const DrillRow& drill, bool owner, absl::Time now) {
                      " is under way until ", FormatInstant(drill.until), " at least; wait for it"));
   }
   return absl::OkStatus();
+}
+
+absl::Status MayEndDrill(const std::vector<DrillRow>& found, int64_t id, bool owner,
+                         absl::Time now) {
+  return found.empty() ? NoDrill(id) : MayEndDrill(found[0], owner, now);
 }
 
 std::string DrillEventDetail(int64_t id, const std::vector<DrillPeriod>& periods) {

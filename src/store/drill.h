@@ -79,17 +79,19 @@ struct FigureRow {
 
 // ---- what all stores judge alike ----
 
-// What putting back does with a period. No row: it is inserted as it was; a row of another status:
-// changed in place.
-enum class PutBack { kInsert, kChange, kFilled, kRunning, kLeft };
-// `status` as the row has it, empty: there is none. `by`: who set it.
-PutBack PutBackOf(absl::string_view status, absl::string_view by);
+// Notes in `answer` what putting back does with a period, and says whether its row is written:
+// where there is none it is inserted as it was, else it is changed in place.
+bool PutsBack(const PeriodRow* row, const std::string& period, EndDrillAnswer& answer);
 
 absl::Status RefuseSecondDrill(absl::string_view job, const DrillRow& open);
-absl::Status RefuseDrillOf(const PeriodKey& key, absl::string_view status);
+// OK, or why the period `asked` of `job` is not what the drill wants to delete.
+absl::Status MayDelete(const std::string& job, const DrillPeriod& asked, const PeriodRow* row);
 absl::Status NoDrill(int64_t id);
 // OK, or why the caller may not speak for it: it is over, its lease has ended, or lives.
 absl::Status MayEndDrill(const DrillRow& drill, bool owner, absl::Time now);
+// The same of what was found for `id`: nothing, or the one.
+absl::Status MayEndDrill(const std::vector<DrillRow>& found, int64_t id, bool owner,
+                         absl::Time now);
 
 // The words in job_event and job_watermark.op.
 inline constexpr char kDrillEvent[] = "drill";

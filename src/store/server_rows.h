@@ -340,6 +340,25 @@ std::vector<AuditRow> ReadAuditRows(const Rows& r) {
   return audits;
 }
 
+// period, status, by_whom, generation, fence: of each row what a drill asks, by its period.
+template <typename Rows>
+std::map<std::string, PeriodRow> ReadStanding(const Rows& r) {
+  std::map<std::string, PeriodRow> rows;
+  for (int i = 0; i < r.size(); ++i) {
+    PeriodRow& row = rows[r.Text(i, 0)];
+    row.status = StatusOf(r.Text(i, 1));
+    row.by = r.Text(i, 2);
+    row.generation = static_cast<int>(r.Int(i, 3));
+    row.fence = r.Int(i, 4);
+  }
+  return rows;
+}
+inline const PeriodRow* FindStanding(const std::map<std::string, PeriodRow>& rows,
+                                     const std::string& period) {
+  const auto row = rows.find(period);
+  return row == rows.end() ? nullptr : &row->second;
+}
+
 // id, job, by_whom, why, started_at, until, finished_at, result, detail, period, generation, fence:
 // one row a period of a drill, those of a drill together.
 template <typename Rows>

@@ -272,8 +272,8 @@ class Store {
   virtual absl::StatusOr<TickAnswer> Tick(const TickRequest& request) = 0;
   // The node has stopped in order.
   virtual absl::Status Leave(const NodeId& node) = 0;
-  // Moves floors, drops history beyond `history:`, rows and spans below the floor, and settled rows'
-  // checkpoints, at most about `limit` rows of a kind a call. Answers how many went.
+  // Moves floors, drops history beyond `history:`, rows and spans below the floor, and settled
+  // rows' checkpoints, at most about `limit` rows of a kind a call. Answers how many went.
   virtual absl::StatusOr<int64_t> Purge(int limit) = 0;
   // Live output of a run, replaced as it grows (for `logs -f`); refused quietly when the ticket is
   // not current.

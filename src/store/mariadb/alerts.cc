@@ -7,11 +7,11 @@
 #include "base/fault.h"
 #include "base/status.h"
 #include "store/act_rules.h"
-#include "store/alert_text.h"
+#include "store/alert_rows.h"
+#include "store/locked_change.h"
 #include "store/mariadb/acts.h"
 #include "store/mariadb/sql.h"
 #include "store/rules.h"
-#include "store/server_rows.h"
 
 namespace matins::mariadb {
 namespace {
@@ -63,61 +63,8 @@ std::string Columns(absl::string_view more) {
   return absl::StrCat("SELECT ", kAlertColumns, " FROM job_alert a ", more);
 }
 
-std::string KeysOf(const AlertChanges& changes) {
-  JsonRows keys;
-  const auto add = [&](const AlertKey& key) {
-    keys.Row().Add("topic", key.topic).Add("job", key.job).Add("about", key.about);
-  };
-  for (const AlertRaise& raise : changes.raise) add(raise.key);
-  for (const AlertResolve& resolve : changes.resolve) add(resolve.key);
-  return keys.Take();
-}
-
 Value IdTable(absl::Span<const int64_t> ids) {
   return Value::Of(absl::StrCat(ids.empty() ? "0" : absl::StrJoin(ids, ", ")));
-}
-
-// One transaction that reads rows under their locks, decides, and writes.
-template <typename Decide>
-auto Change(Session& session, std::vector<Statement> locks, Decide decide)
-    -> absl::StatusOr<typename decltype(decide(std::vector<Rows>(),
-                                               kPast))::value_type::first_type> {
-  using Answer = typename decltype(decide(std::vector<Rows>(), kPast))::value_type::first_type;
-  locks.push_back(Sql("SELECT @NOW"));
-  const auto once = [&]() -> absl::StatusOr<Answer> {
-    ASSIGN_OR_RETURN(const std::vector<Rows> rows, session.connection.Begin(locks));
-    auto decided = decide(rows, rows.back().Time(0, 0));
-    if (!decided.ok()) {
-      session.connection.Rollback();
-      return decided.status();
-    }
-    RETURN_IF_ERROR(session.connection.Commit(decided->second).status());
-    return std::move(decided->first);
-  };
-  return session.Retried(once);
-}
-
-void AddTroubles(const Rows& r, AlertTrouble::Kind kind, AlertFacts& facts) {
-  for (int i = 0; i < r.size(); ++i) {
-    facts.troubles.push_back({.kind = kind,
-                              .key = {r.Text(i, 0), r.Text(i, 1)},
-                              .due = r.Time(i, 2),
-                              .at = r.Time(i, 3),
-                              .held = r.Bool(i, 4),
-                              .fence = r.Int(i, 5),
-                              .node = r.Text(i, 6),
-                              .why = TroubleWhy(r.Text(i, 7), r.Text(i, 8)),
-                              .definition = r.Text(i, 9)});
-  }
-}
-
-// topic, job, about, status, reason, by_whom, finished_at.
-void AddMadeGood(const Rows& r, AlertFacts& facts) {
-  for (int i = 0; i < r.size(); ++i) {
-    facts.made_good.push_back(
-        {{r.Text(i, 0), r.Text(i, 1), r.Text(i, 2)},
-         ResolutionText(r.Text(i, 3), r.Text(i, 4), r.Text(i, 5), r.Time(i, 6))});
-  }
 }
 
 absl::Time OrEpoch(absl::Time since) { return std::max(since, absl::UnixEpoch()); }
@@ -178,29 +125,7 @@ absl::StatusOr<AlertFacts> MariadbActs::ReadAlertFacts(const AlertLook& look) {
   for (Statement& one : Troubles(since)) asked.push_back(std::move(one));
   for (Statement& one : MadeGood()) asked.push_back(std::move(one));
   ASSIGN_OR_RETURN(const std::vector<Rows> r, session_.connection.Read(asked));
-  AlertFacts facts;
-  facts.now = r[0].Time(0, 0);
-  for (int i = 0; i < r[1].size(); ++i) {
-    if (r[1].Text(i, 0) == "clock_frozen_why") {
-      facts.frozen_why = r[1].Text(i, 1);
-    } else {
-      facts.looked = TimeOfNumber(r[1].Text(i, 1));
-    }
-  }
-  facts.audits = ReadAuditRows(r[2]);
-  for (int i = 0; i < r[3].size(); ++i) {
-    facts.due.push_back({r[3].Text(i, 0), r[3].Time(i, 1)});
-  }
-  AddTroubles(r[4], AlertTrouble::Kind::kFailed, facts);
-  AddTroubles(r[5], AlertTrouble::Kind::kLost, facts);
-  const std::vector<EventRow> events = ReadEventRows(r[6]);
-  for (int i = 0; i < r[6].size(); ++i) {
-    if (auto trouble = TroubleOfEvent(events[i], r[6].Text(i, 9))) {
-      facts.troubles.push_back(*std::move(trouble));
-    }
-  }
-  for (size_t i = 7; i < r.size(); ++i) AddMadeGood(r[i], facts);
-  return facts;
+  return ReadAlertFactsOf(r);
 }
 
 absl::StatusOr<AlertCounts> MariadbActs::PutAlerts(const AlertChanges& changes) {
@@ -208,9 +133,9 @@ absl::StatusOr<AlertCounts> MariadbActs::PutAlerts(const AlertChanges& changes) 
       Sql(absl::StrCat("SELECT ", kSilenceColumns, " FROM job_silence")),
       Sql(Columns("WHERE (a.topic, a.job, a.about) IN (SELECT x.topic, x.job, x.about FROM ?) "
                   "ORDER BY a.id FOR UPDATE"),
-          {JsonTable(KeysOf(changes), "topic name, job name, about name")})};
-  return Change(
-      session_, locks,
+          {JsonTable(KeysOf<JsonRows>(changes), "topic name, job name, about name")})};
+  return ChangeUnderLocks(
+      session_, locks, Sql("SELECT @NOW"),
       [&](const std::vector<Rows>& r,
           absl::Time now) -> absl::StatusOr<std::pair<AlertCounts, std::vector<Statement>>> {
         AlertBatch batch(ReadAlertRows(r[1]), ReadSilenceRows(r[0]), now);
@@ -234,8 +159,8 @@ absl::StatusOr<AlertClaimed> MariadbActs::ClaimAlerts(const AlertClaim& claim) {
                                claimed_too ? " + INTERVAL 2 MINUTE" : "", " AND ", kNotSilenced,
                                " ORDER BY a.next_at, a.id LIMIT ? FOR UPDATE SKIP LOCKED")),
           {claim.channel, claim.limit})};
-  return Change(
-      session_, locks,
+  return ChangeUnderLocks(
+      session_, locks, Sql("SELECT @NOW"),
       [&](const std::vector<Rows>& r,
           absl::Time now) -> absl::StatusOr<std::pair<AlertClaimed, std::vector<Statement>>> {
         AlertClaimed claimed{now, ReadAlertRows(r[0])};
@@ -261,8 +186,8 @@ absl::StatusOr<std::vector<bool>> MariadbActs::EndAlerts(absl::string_view by,
   for (const AlertSent& one : sent) ids.push_back(one.id);
   const std::vector<Statement> locks = {
       Sql(Columns("WHERE a.id IN (?) ORDER BY a.id FOR UPDATE"), {IdTable(ids)})};
-  return Change(
-      session_, locks,
+  return ChangeUnderLocks(
+      session_, locks, Sql("SELECT @NOW"),
       [&](const std::vector<Rows>& r,
           absl::Time now) -> absl::StatusOr<std::pair<std::vector<bool>, std::vector<Statement>>> {
         AlertBatch batch(ReadAlertRows(r[0]), {}, now);
@@ -296,17 +221,18 @@ absl::Status MariadbActs::AckAlert(int64_t id, const Act& act) {
       Sql(Columns("JOIN (SELECT topic AS t, job AS j, about AS b FROM job_alert WHERE id = ?) k ON "
                   "a.topic = k.t AND a.job = k.j AND a.about = k.b ORDER BY a.id FOR UPDATE"),
           {id})};
-  return Change(session_, locks,
-                [&](const std::vector<Rows>& r,
-                    absl::Time now) -> absl::StatusOr<std::pair<bool, std::vector<Statement>>> {
-                  AlertBatch batch(ReadAlertRows(r[0]), {}, now);
-                  ASSIGN_OR_RETURN(const AlertRow* named, batch.Ack(id, act));
-                  std::vector<Statement> writes;
-                  for (const AlertRow* row : batch.Changed()) writes.push_back(Save(*row));
-                  writes.push_back(EventOf("acked", named->key.job, named->period, act, now,
-                                           AlertDetail(*named)));
-                  return std::make_pair(true, std::move(writes));
-                })
+  return ChangeUnderLocks(
+             session_, locks, Sql("SELECT @NOW"),
+             [&](const std::vector<Rows>& r,
+                 absl::Time now) -> absl::StatusOr<std::pair<bool, std::vector<Statement>>> {
+               AlertBatch batch(ReadAlertRows(r[0]), {}, now);
+               ASSIGN_OR_RETURN(const AlertRow* named, batch.Ack(id, act));
+               std::vector<Statement> writes;
+               for (const AlertRow* row : batch.Changed()) writes.push_back(Save(*row));
+               writes.push_back(
+                   EventOf("acked", named->key.job, named->period, act, now, AlertDetail(*named)));
+               return std::make_pair(true, std::move(writes));
+             })
       .status();
 }
 
@@ -319,35 +245,35 @@ absl::StatusOr<int64_t> MariadbActs::Silence(absl::string_view job, absl::Durati
           "INTERVAL ? MICROSECOND, ?, ?)",
           {job, absl::ToInt64Microseconds(length), act.who, act.why}),
       Sql("SELECT LAST_INSERT_ID()")};
-  return Change(session_, locks,
-                [&](const std::vector<Rows>& r,
-                    absl::Time now) -> absl::StatusOr<std::pair<int64_t, std::vector<Statement>>> {
-                  if (!job.empty() && r[0].size() == 0) return NoJob(job);
-                  const int64_t id = r[2].Int(0, 0);
-                  return std::make_pair(
-                      id, std::vector<Statement>{EventOf("silenced", job, "", act, now,
-                                                         SilenceDetail(id, now + length))});
-                });
+  return ChangeUnderLocks(
+      session_, locks, Sql("SELECT @NOW"),
+      [&](const std::vector<Rows>& r,
+          absl::Time now) -> absl::StatusOr<std::pair<int64_t, std::vector<Statement>>> {
+        if (!job.empty() && r[0].size() == 0) return NoJob(job);
+        const int64_t id = r[2].Int(0, 0);
+        return std::make_pair(id, std::vector<Statement>{EventOf("silenced", job, "", act, now,
+                                                                 SilenceDetail(id, now + length))});
+      });
 }
 
 absl::Status MariadbActs::Unsilence(int64_t id, const Act& act) {
   const std::vector<Statement> locks = {Sql(
       absl::StrCat("SELECT ", kSilenceColumns, " FROM job_silence WHERE id = ? FOR UPDATE"), {id})};
-  return Change(session_, locks,
-                [&](const std::vector<Rows>& r,
-                    absl::Time now) -> absl::StatusOr<std::pair<bool, std::vector<Statement>>> {
-                  const std::vector<SilenceRow> rows = ReadSilenceRows(r[0]);
-                  if (rows.empty() || rows[0].ended_at != kPast || rows[0].until <= now) {
-                    return NoSilence(id);
-                  }
-                  return std::make_pair(
-                      true,
-                      std::vector<Statement>{
-                          Sql("UPDATE job_silence SET ended_at = ?, ended_by = ? WHERE id = ?",
-                              {now, act.who, id}),
-                          EventOf("unsilenced", rows[0].job, "", act, now,
-                                  SilenceDetail(id, rows[0].until))});
-                })
+  return ChangeUnderLocks(
+             session_, locks, Sql("SELECT @NOW"),
+             [&](const std::vector<Rows>& r,
+                 absl::Time now) -> absl::StatusOr<std::pair<bool, std::vector<Statement>>> {
+               const std::vector<SilenceRow> rows = ReadSilenceRows(r[0]);
+               if (rows.empty() || rows[0].ended_at != kPast || rows[0].until <= now) {
+                 return NoSilence(id);
+               }
+               return std::make_pair(
+                   true, std::vector<Statement>{
+                             Sql("UPDATE job_silence SET ended_at = ?, ended_by = ? WHERE id = ?",
+                                 {now, act.who, id}),
+                             EventOf("unsilenced", rows[0].job, "", act, now,
+                                     SilenceDetail(id, rows[0].until))});
+             })
       .status();
 }
 
@@ -360,12 +286,13 @@ absl::StatusOr<std::vector<SilenceRow>> MariadbActs::ReadSilences() {
 
 absl::Status MariadbActs::Record(absl::string_view kind, const PeriodKey& key, const Act& act,
                                  absl::string_view detail) {
-  return Change(session_, {},
-                [&](const std::vector<Rows>& r,
-                    absl::Time now) -> absl::StatusOr<std::pair<bool, std::vector<Statement>>> {
-                  return std::make_pair(true, std::vector<Statement>{EventOf(
-                                                  kind, key.job, key.period, act, now, detail)});
-                })
+  return ChangeUnderLocks(
+             session_, std::vector<Statement>(), Sql("SELECT @NOW"),
+             [&](const std::vector<Rows>& r,
+                 absl::Time now) -> absl::StatusOr<std::pair<bool, std::vector<Statement>>> {
+               return std::make_pair(true, std::vector<Statement>{EventOf(kind, key.job, key.period,
+                                                                          act, now, detail)});
+             })
       .status();
 }
 

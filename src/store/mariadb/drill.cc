@@ -6,8 +6,8 @@
 #include "absl/strings/str_join.h"
 #include "base/fault.h"
 #include "base/status.h"
-#include "job/words.h"
 #include "store/act_rules.h"
+#include "store/locked_change.h"
 #include "store/mariadb/acts.h"
 #include "store/mariadb/ticket.h"
 #include "store/server_rows.h"
@@ -32,20 +32,6 @@ Value PeriodList(const std::vector<DrillPeriod>& periods) {
   std::vector<std::string> texts;
   for (const DrillPeriod& p : periods) texts.push_back(Value(p.period).sql());
   return Value::Of(texts.empty() ? "NULL" : absl::StrJoin(texts, ", "));
-}
-
-struct Standing {
-  std::string status, by;
-  int generation = 0;
-  int64_t fence = 0;
-};
-
-std::map<std::string, Standing> ReadStanding(const Rows& r) {
-  std::map<std::string, Standing> rows;
-  for (int i = 0; i < r.size(); ++i) {
-    rows[r.Text(i, 0)] = {r.Text(i, 1), r.Text(i, 2), static_cast<int>(r.Int(i, 3)), r.Int(i, 4)};
-  }
-  return rows;
 }
 
 // The columns that can be written, another program's own included: a row comes back whole. JSON
@@ -108,24 +94,19 @@ Statement Change(const DrillRow& drill, const DrillPeriod& period, absl::Time no
       {drill.id, kRestoredOp, now, drill.job, period.period});
 }
 
-void WriteBack(const DrillRow& drill, const Act& act, const std::map<std::string, Standing>& rows,
+void WriteBack(const DrillRow& drill, const Act& act, const std::map<std::string, PeriodRow>& rows,
                const std::vector<std::string>& columns, absl::Time now,
                std::vector<Statement>& writes, EndDrillAnswer& answer) {
   for (const DrillPeriod& period : drill.periods) {
-    const auto row = rows.find(period.period);
-    const PutBack what =
-        row == rows.end() ? PutBackOf("", "") : PutBackOf(row->second.status, row->second.by);
-    if (what == PutBack::kRunning) answer.running.push_back(period.period);
-    if (what == PutBack::kLeft) answer.left.push_back(period.period);
-    if (what != PutBack::kInsert && what != PutBack::kChange) continue;
-    writes.push_back(what == PutBack::kInsert ? Insert(drill, period, columns, now)
-                                              : Change(drill, period, now));
+    const PeriodRow* const row = FindStanding(rows, period.period);
+    if (!PutsBack(row, period.period, answer)) continue;
+    writes.push_back(row == nullptr ? Insert(drill, period, columns, now)
+                                    : Change(drill, period, now));
     writes.push_back(Sql(
         "INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) SELECT ?, "
         "?, w.job_name, w.period, w.generation, ?, ?, ? FROM job_watermark w WHERE w.job_name "
         "= ? AND w.period = ?",
         {now, kRestoredOp, act.who, act.why, RestoredDetail(drill.id), drill.job, period.period}));
-    answer.put_back.push_back(period.period);
   }
   if (answer.put_back.empty()) return;
   writes.push_back(Sql(
@@ -159,14 +140,10 @@ absl::StatusOr<int64_t> MariadbActs::BeginDrill(const BeginDrillRequest& request
     if (rows[0].size() == 0) return refuse(NoJob(request.job));
     const std::vector<DrillRow> open = ReadDrillRows(rows[2]);
     if (!open.empty()) return refuse(RefuseSecondDrill(request.job, open[0]));
-    const std::map<std::string, Standing> standing = ReadStanding(rows[1]);
+    const std::map<std::string, PeriodRow> standing = ReadStanding(rows[1]);
     for (const DrillPeriod& p : request.periods) {
-      const auto row = standing.find(p.period);
-      const bool same = row != standing.end() && row->second.status == "DONE" &&
-                        row->second.generation == p.generation && row->second.fence == p.fence;
-      if (same) continue;
-      return refuse(
-          RefuseDrillOf({request.job, p.period}, row == standing.end() ? "" : row->second.status));
+      const absl::Status may = MayDelete(request.job, p, FindStanding(standing, p.period));
+      if (!may.ok()) return refuse(may);
     }
     const absl::Time now = rows[4].Time(0, 0);
     const std::string detail_of_id =
@@ -198,25 +175,19 @@ absl::StatusOr<int64_t> MariadbActs::BeginDrill(const BeginDrillRequest& request
 }
 
 absl::Status MariadbActs::ExtendDrill(int64_t id, absl::Duration lease) {
-  const auto once = [&]() -> absl::StatusOr<bool> {
-    ASSIGN_OR_RETURN(
-        const std::vector<Rows> rows,
-        session_.connection.Begin({Sql("SELECT id FROM job_drill WHERE id = ? FOR UPDATE", {id}),
-                                   Drills("id = ?", {id}, 1), Sql("SELECT @NOW")}));
-    const std::vector<DrillRow> drills = ReadDrillRows(rows[1]);
-    const absl::Time now = rows[2].Time(0, 0);
-    const absl::Status may = drills.empty() ? NoDrill(id) : MayEndDrill(drills[0], true, now);
-    if (!may.ok()) {
-      session_.connection.Rollback();
-      return may;
-    }
-    RETURN_IF_ERROR(session_.connection
-                        .Commit({Sql("UPDATE job_drill SET until = GREATEST(until, ?) WHERE id = ?",
-                                     {now + lease, id})})
-                        .status());
-    return true;
-  };
-  return session_.Retried(once).status();
+  const std::vector<Statement> locks = {
+      Sql("SELECT id FROM job_drill WHERE id = ? FOR UPDATE", {id}), Drills("id = ?", {id}, 1)};
+  return ChangeUnderLocks(
+             session_, locks, Sql("SELECT @NOW"),
+             [&](const std::vector<Rows>& rows,
+                 absl::Time now) -> absl::StatusOr<std::pair<bool, std::vector<Statement>>> {
+               RETURN_IF_ERROR(MayEndDrill(ReadDrillRows(rows[1]), id, true, now));
+               return std::make_pair(
+                   true, std::vector<Statement>{
+                             Sql("UPDATE job_drill SET until = GREATEST(until, ?) WHERE id = ?",
+                                 {now + lease, id})});
+             })
+      .status();
 }
 
 absl::StatusOr<EndDrillAnswer> MariadbActs::EndDrill(const EndDrillRequest& request) {
@@ -237,8 +208,7 @@ absl::StatusOr<EndDrillAnswer> MariadbActs::EndDrill(const EndDrillRequest& requ
              Drills("id = ?", {id}, 1), ColumnNames(), Sql("SELECT @NOW")}));
     const std::vector<DrillRow> drills = ReadDrillRows(rows[3]);
     const absl::Time now = rows[5].Time(0, 0);
-    const absl::Status may =
-        drills.empty() ? NoDrill(id) : MayEndDrill(drills[0], request.owner, now);
+    const absl::Status may = MayEndDrill(drills, id, request.owner, now);
     if (!may.ok()) {
       session_.connection.Rollback();
       return may;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "job/words.h"
 
 namespace matins::model {
 
@@ -97,10 +96,7 @@ absl::StatusOr<int64_t> BeginDrill(State& state, const BeginDrillRequest& reques
             [](const DrillPeriod& a, const DrillPeriod& b) { return a.period < b.period; });
   for (const DrillPeriod& period : drill.row.periods) {
     const ModelRow* row = state.FindRow({request.job, period.period});
-    if (row == nullptr || row->status != PeriodStatus::kDone ||
-        row->generation != period.generation || row->fence != period.fence) {
-      return RefuseDrillOf({request.job, period.period}, row == nullptr ? "" : Word(row->status));
-    }
+    RETURN_IF_ERROR(MayDelete(request.job, period, row));
     drill.was.push_back(*row);
   }
   for (const ModelRow& row : drill.was) DeleteRow(state, row.key);
@@ -129,13 +125,12 @@ absl::StatusOr<EndDrillAnswer> EndDrill(State& state, const EndDrillRequest& req
   for (const ModelRow& was : drill->was) {
     const PeriodKey key{drill->row.job, was.key.period};
     ModelRow* row = state.FindRow(key);
-    const PutBack what = row == nullptr ? PutBackOf("", "") : PutBackOf(Word(row->status), row->by);
-    if (what == PutBack::kRunning) answer.running.push_back(key.period);
-    if (what == PutBack::kLeft) answer.left.push_back(key.period);
-    if (what == PutBack::kInsert) Insert(state, key.job, was);
-    if (what == PutBack::kChange) Change(state, was, *row);
-    if (what != PutBack::kInsert && what != PutBack::kChange) continue;
-    answer.put_back.push_back(key.period);
+    if (!PutsBack(row, key.period, answer)) continue;
+    if (row == nullptr) {
+      Insert(state, key.job, was);
+    } else {
+      Change(state, was, *row);
+    }
     state.AddEvent({.kind = kRestoredOp,
                     .job = key.job,
                     .period = key.period,

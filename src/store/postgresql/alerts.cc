@@ -6,10 +6,10 @@
 #include "base/fault.h"
 #include "base/status.h"
 #include "store/act_rules.h"
-#include "store/alert_text.h"
+#include "store/alert_rows.h"
+#include "store/locked_change.h"
 #include "store/postgresql/acts.h"
 #include "store/rules.h"
-#include "store/server_rows.h"
 
 namespace matins::postgresql {
 namespace {
@@ -75,59 +75,6 @@ std::string Columns(absl::string_view more) {
   return absl::StrCat("select ", kAlertColumns, " from @.job_alert a ", more);
 }
 
-std::string KeysOf(const AlertChanges& changes) {
-  JsonRows keys;
-  const auto add = [&](const AlertKey& key) {
-    keys.Row().Add("topic", key.topic).Add("job", key.job).Add("about", key.about);
-  };
-  for (const AlertRaise& raise : changes.raise) add(raise.key);
-  for (const AlertResolve& resolve : changes.resolve) add(resolve.key);
-  return keys.Take();
-}
-
-// One transaction that reads rows under their locks, decides, and writes.
-template <typename Decide>
-auto Change(Session& session, std::vector<Statement> locks, Decide decide)
-    -> absl::StatusOr<typename decltype(decide(std::vector<Rows>(),
-                                               kPast))::value_type::first_type> {
-  using Answer = typename decltype(decide(std::vector<Rows>(), kPast))::value_type::first_type;
-  locks.push_back(session.Of("select @NOW"));
-  const auto once = [&]() -> absl::StatusOr<Answer> {
-    ASSIGN_OR_RETURN(const std::vector<Rows> rows, session.connection.Begin(locks));
-    auto decided = decide(rows, rows.back().Time(0, 0));
-    if (!decided.ok()) {
-      session.connection.Rollback();
-      return decided.status();
-    }
-    RETURN_IF_ERROR(session.connection.Commit(decided->second).status());
-    return std::move(decided->first);
-  };
-  return session.Retried(once);
-}
-
-void AddTroubles(const Rows& r, AlertTrouble::Kind kind, AlertFacts& facts) {
-  for (int i = 0; i < r.size(); ++i) {
-    facts.troubles.push_back({.kind = kind,
-                              .key = {r.Text(i, 0), r.Text(i, 1)},
-                              .due = r.Time(i, 2),
-                              .at = r.Time(i, 3),
-                              .held = r.Bool(i, 4),
-                              .fence = r.Int(i, 5),
-                              .node = r.Text(i, 6),
-                              .why = TroubleWhy(r.Text(i, 7), r.Text(i, 8)),
-                              .definition = r.Text(i, 9)});
-  }
-}
-
-// topic, job, about, status, reason, by_whom, finished_at.
-void AddMadeGood(const Rows& r, AlertFacts& facts) {
-  for (int i = 0; i < r.size(); ++i) {
-    facts.made_good.push_back(
-        {{r.Text(i, 0), r.Text(i, 1), r.Text(i, 2)},
-         ResolutionText(r.Text(i, 3), r.Text(i, 4), r.Text(i, 5), r.Time(i, 6))});
-  }
-}
-
 std::vector<Statement> Troubles(const Session& session, absl::Time since) {
   const std::vector<Parameter> params = {TimeParam(since), absl::StrCat(kMostTroubles)};
   return {
@@ -191,29 +138,7 @@ absl::StatusOr<AlertFacts> PostgresActs::ReadAlertFacts(const AlertLook& look) {
   for (Statement& one : Troubles(session_, look.since)) asked.push_back(std::move(one));
   for (Statement& one : MadeGood(session_)) asked.push_back(std::move(one));
   ASSIGN_OR_RETURN(const std::vector<Rows> r, session_.connection.Read(asked));
-  AlertFacts facts;
-  facts.now = r[0].Time(0, 0);
-  for (int i = 0; i < r[1].size(); ++i) {
-    if (r[1].Text(i, 0) == "clock_frozen_why") {
-      facts.frozen_why = r[1].Text(i, 1);
-    } else {
-      facts.looked = TimeOfNumber(r[1].Text(i, 1));
-    }
-  }
-  facts.audits = ReadAuditRows(r[2]);
-  for (int i = 0; i < r[3].size(); ++i) {
-    facts.due.push_back({r[3].Text(i, 0), r[3].Time(i, 1)});
-  }
-  AddTroubles(r[4], AlertTrouble::Kind::kFailed, facts);
-  AddTroubles(r[5], AlertTrouble::Kind::kLost, facts);
-  const std::vector<EventRow> events = ReadEventRows(r[6]);
-  for (int i = 0; i < r[6].size(); ++i) {
-    if (auto trouble = TroubleOfEvent(events[i], r[6].Text(i, 9))) {
-      facts.troubles.push_back(*std::move(trouble));
-    }
-  }
-  for (size_t i = 7; i < r.size(); ++i) AddMadeGood(r[i], facts);
-  return facts;
+  return ReadAlertFactsOf(r);
 }
 
 absl::StatusOr<AlertCounts> PostgresActs::PutAlerts(const AlertChanges& changes) {
@@ -222,9 +147,9 @@ absl::StatusOr<AlertCounts> PostgresActs::PutAlerts(const AlertChanges& changes)
       session_.Of(Columns("where (a.topic, a.job, a.about) in (select x.topic, x.job, x.about from "
                           "json_to_recordset($1::json) as x(topic text, job text, about text)) "
                           "order by a.id for update"),
-                  {KeysOf(changes)})};
-  return Change(
-      session_, locks,
+                  {KeysOf<JsonRows>(changes)})};
+  return ChangeUnderLocks(
+      session_, locks, session_.Of("select @NOW"),
       [&](const std::vector<Rows>& r,
           absl::Time now) -> absl::StatusOr<std::pair<AlertCounts, std::vector<Statement>>> {
         AlertBatch batch(ReadAlertRows(r[1]), ReadSilenceRows(r[0]), now);
@@ -248,8 +173,8 @@ absl::StatusOr<AlertClaimed> PostgresActs::ClaimAlerts(const AlertClaim& claim) 
                            claimed_too ? " + interval '2 minutes'" : "", " and ", NotSilenced(),
                            " order by a.next_at, a.id limit $2::int for update skip locked")),
       {UsableText(claim.channel), absl::StrCat(claim.limit)})};
-  return Change(
-      session_, locks,
+  return ChangeUnderLocks(
+      session_, locks, session_.Of("select @NOW"),
       [&](const std::vector<Rows>& r,
           absl::Time now) -> absl::StatusOr<std::pair<AlertClaimed, std::vector<Statement>>> {
         AlertClaimed claimed{now, ReadAlertRows(r[0])};
@@ -278,8 +203,8 @@ absl::StatusOr<std::vector<bool>> PostgresActs::EndAlerts(absl::string_view by,
       session_.Of(Columns("where a.id in (select x::bigint from json_array_elements_text($1::json) "
                           "x) order by a.id for update"),
                   {JsonNumbers(ids)})};
-  return Change(
-      session_, locks,
+  return ChangeUnderLocks(
+      session_, locks, session_.Of("select @NOW"),
       [&](const std::vector<Rows>& r,
           absl::Time now) -> absl::StatusOr<std::pair<std::vector<bool>, std::vector<Statement>>> {
         AlertBatch batch(ReadAlertRows(r[0]), {}, now);
@@ -314,19 +239,20 @@ absl::Status PostgresActs::AckAlert(int64_t id, const Act& act) {
       session_.Of(Columns("where (a.topic, a.job, a.about) in (select topic, job, about from "
                           "@.job_alert where id = $1::bigint) order by a.id for update"),
                   {absl::StrCat(id)})};
-  return Change(session_, locks,
-                [&](const std::vector<Rows>& r,
-                    absl::Time now) -> absl::StatusOr<std::pair<bool, std::vector<Statement>>> {
-                  AlertBatch batch(ReadAlertRows(r[0]), {}, now);
-                  ASSIGN_OR_RETURN(const AlertRow* named, batch.Ack(id, act));
-                  std::vector<Statement> writes;
-                  for (const AlertRow* row : batch.Changed()) {
-                    writes.push_back(Save(session_, *row));
-                  }
-                  writes.push_back(EventOf(session_, "acked", named->key.job, named->period, act,
-                                           AlertDetail(*named)));
-                  return std::make_pair(true, std::move(writes));
-                })
+  return ChangeUnderLocks(
+             session_, locks, session_.Of("select @NOW"),
+             [&](const std::vector<Rows>& r,
+                 absl::Time now) -> absl::StatusOr<std::pair<bool, std::vector<Statement>>> {
+               AlertBatch batch(ReadAlertRows(r[0]), {}, now);
+               ASSIGN_OR_RETURN(const AlertRow* named, batch.Ack(id, act));
+               std::vector<Statement> writes;
+               for (const AlertRow* row : batch.Changed()) {
+                 writes.push_back(Save(session_, *row));
+               }
+               writes.push_back(EventOf(session_, "acked", named->key.job, named->period, act,
+                                        AlertDetail(*named)));
+               return std::make_pair(true, std::move(writes));
+             })
       .status();
 }
 
@@ -335,8 +261,8 @@ absl::StatusOr<int64_t> PostgresActs::Silence(absl::string_view job, absl::Durat
   const std::vector<Statement> locks = {
       session_.Of("select 1 from @.job where name = $1 and not deleted", {UsableText(job)}),
       session_.Of("select nextval(pg_get_serial_sequence('@.job_silence', 'id'))")};
-  return Change(
-      session_, locks,
+  return ChangeUnderLocks(
+      session_, locks, session_.Of("select @NOW"),
       [&](const std::vector<Rows>& r,
           absl::Time now) -> absl::StatusOr<std::pair<int64_t, std::vector<Statement>>> {
         if (!job.empty() && r[0].size() == 0) return NoJob(job);
@@ -357,22 +283,22 @@ absl::Status PostgresActs::Unsilence(int64_t id, const Act& act) {
       session_.Of(absl::StrCat("select ", kSilenceColumns,
                                " from @.job_silence where id = $1::bigint for update"),
                   {absl::StrCat(id)})};
-  return Change(session_, locks,
-                [&](const std::vector<Rows>& r,
-                    absl::Time now) -> absl::StatusOr<std::pair<bool, std::vector<Statement>>> {
-                  const std::vector<SilenceRow> rows = ReadSilenceRows(r[0]);
-                  if (rows.empty() || rows[0].ended_at != kPast || rows[0].until <= now) {
-                    return NoSilence(id);
-                  }
-                  return std::make_pair(
-                      true,
-                      std::vector<Statement>{
-                          session_.Of("update @.job_silence set ended_at = "
-                                      "$2::timestamptz, ended_by = $3 where id = $1::bigint",
-                                      {absl::StrCat(id), TimeParam(now), UsableText(act.who)}),
-                          EventOf(session_, "unsilenced", rows[0].job, "", act,
-                                  SilenceDetail(id, rows[0].until))});
-                })
+  return ChangeUnderLocks(
+             session_, locks, session_.Of("select @NOW"),
+             [&](const std::vector<Rows>& r,
+                 absl::Time now) -> absl::StatusOr<std::pair<bool, std::vector<Statement>>> {
+               const std::vector<SilenceRow> rows = ReadSilenceRows(r[0]);
+               if (rows.empty() || rows[0].ended_at != kPast || rows[0].until <= now) {
+                 return NoSilence(id);
+               }
+               return std::make_pair(
+                   true, std::vector<Statement>{
+                             session_.Of("update @.job_silence set ended_at = "
+                                         "$2::timestamptz, ended_by = $3 where id = $1::bigint",
+                                         {absl::StrCat(id), TimeParam(now), UsableText(act.who)}),
+                             EventOf(session_, "unsilenced", rows[0].job, "", act,
+                                     SilenceDetail(id, rows[0].until))});
+             })
       .status();
 }
 

@@ -5,8 +5,8 @@
 #include "absl/strings/str_join.h"
 #include "base/fault.h"
 #include "base/status.h"
-#include "job/words.h"
 #include "store/act_rules.h"
+#include "store/locked_change.h"
 #include "store/postgresql/acts.h"
 #include "store/server_rows.h"
 
@@ -39,20 +39,6 @@ Statement LockRows(const Session& session, const std::string& json) {
       "json_to_recordset($1::json) as x(job text, period text) join @.job_watermark r on "
       "r.job_name = x.job and r.period = x.period order by r.period for update of r",
       {json});
-}
-
-struct Standing {
-  std::string status, by;
-  int generation = 0;
-  int64_t fence = 0;
-};
-
-std::map<std::string, Standing> ReadStanding(const Rows& r) {
-  std::map<std::string, Standing> rows;
-  for (int i = 0; i < r.size(); ++i) {
-    rows[r.Text(i, 0)] = {r.Text(i, 1), r.Text(i, 2), static_cast<int>(r.Int(i, 3)), r.Int(i, 4)};
-  }
-  return rows;
 }
 
 Statement ColumnNames(const Session& session) {
@@ -104,20 +90,15 @@ Statement EventAt(const Session& session, const DrillRow& drill, const DrillPeri
 }
 
 void WriteBack(const Session& session, const DrillRow& drill, const Act& act,
-               const std::map<std::string, Standing>& rows, const Rows& columns,
+               const std::map<std::string, PeriodRow>& rows, const Rows& columns,
                std::vector<Statement>& writes, EndDrillAnswer& answer) {
   for (const DrillPeriod& period : drill.periods) {
-    const auto row = rows.find(period.period);
-    const PutBack what =
-        row == rows.end() ? PutBackOf("", "") : PutBackOf(row->second.status, row->second.by);
-    if (what == PutBack::kRunning) answer.running.push_back(period.period);
-    if (what == PutBack::kLeft) answer.left.push_back(period.period);
-    if (what != PutBack::kInsert && what != PutBack::kChange) continue;
+    const PeriodRow* const row = FindStanding(rows, period.period);
+    if (!PutsBack(row, period.period, answer)) continue;
     writes.push_back(
-        session.Of(what == PutBack::kInsert ? InsertText(columns) : ChangeText(),
+        session.Of(row == nullptr ? InsertText(columns) : ChangeText(),
                    {absl::StrCat(drill.id), UsableText(drill.job), UsableText(period.period)}));
     writes.push_back(EventAt(session, drill, period, act));
-    answer.put_back.push_back(period.period);
   }
   if (answer.put_back.empty()) return;
   writes.push_back(session.Of(
@@ -148,14 +129,10 @@ absl::StatusOr<int64_t> PostgresActs::BeginDrill(const BeginDrillRequest& reques
     if (rows[0].size() == 0) return refuse(NoJob(request.job));
     const std::vector<DrillRow> open = ReadDrillRows(rows[2]);
     if (!open.empty()) return refuse(RefuseSecondDrill(request.job, open[0]));
-    const std::map<std::string, Standing> standing = ReadStanding(rows[1]);
+    const std::map<std::string, PeriodRow> standing = ReadStanding(rows[1]);
     for (const DrillPeriod& p : request.periods) {
-      const auto row = standing.find(p.period);
-      const bool same = row != standing.end() && row->second.status == "DONE" &&
-                        row->second.generation == p.generation && row->second.fence == p.fence;
-      if (same) continue;
-      return refuse(
-          RefuseDrillOf({request.job, p.period}, row == standing.end() ? "" : row->second.status));
+      const absl::Status may = MayDelete(request.job, p, FindStanding(standing, p.period));
+      if (!may.ok()) return refuse(may);
     }
     if (absl::Status fault = Reach("drill.before_commit"); !fault.ok()) return refuse(fault);
     const int64_t id = rows[3].Int(0, 1);
@@ -191,28 +168,21 @@ absl::StatusOr<int64_t> PostgresActs::BeginDrill(const BeginDrillRequest& reques
 
 absl::Status PostgresActs::ExtendDrill(int64_t id, absl::Duration lease) {
   const std::string number = absl::StrCat(id);
-  const auto once = [&]() -> absl::StatusOr<bool> {
-    ASSIGN_OR_RETURN(
-        const std::vector<Rows> rows,
-        session_.connection.Begin(
-            {session_.Of("select from @.job_drill where id = $1::bigint for update", {number}),
-             session_.Of(DrillsText("id = $1::bigint", "1"), {number}),
-             session_.Of("select @NOW")}));
-    const std::vector<DrillRow> drills = ReadDrillRows(rows[1]);
-    const absl::Status may =
-        drills.empty() ? NoDrill(id) : MayEndDrill(drills[0], true, rows[2].Time(0, 0));
-    if (!may.ok()) {
-      session_.connection.Rollback();
-      return may;
-    }
-    RETURN_IF_ERROR(session_.connection
-                        .Commit({session_.Of("update @.job_drill set until = greatest(until, "
-                                             "$2::timestamptz) where id = $1::bigint",
-                                             {number, TimeParam(rows[2].Time(0, 0) + lease)})})
-                        .status());
-    return true;
-  };
-  return session_.Retried(once).status();
+  const std::vector<Statement> locks = {
+      session_.Of("select from @.job_drill where id = $1::bigint for update", {number}),
+      session_.Of(DrillsText("id = $1::bigint", "1"), {number})};
+  return ChangeUnderLocks(
+             session_, locks, session_.Of("select @NOW"),
+             [&](const std::vector<Rows>& rows,
+                 absl::Time now) -> absl::StatusOr<std::pair<bool, std::vector<Statement>>> {
+               RETURN_IF_ERROR(MayEndDrill(ReadDrillRows(rows[1]), id, true, now));
+               return std::make_pair(
+                   true, std::vector<Statement>{session_.Of(
+                             "update @.job_drill set until = greatest(until, $2::timestamptz) "
+                             "where id = $1::bigint",
+                             {number, TimeParam(now + lease)})});
+             })
+      .status();
 }
 
 absl::StatusOr<EndDrillAnswer> PostgresActs::EndDrill(const EndDrillRequest& request) {
@@ -235,8 +205,7 @@ absl::StatusOr<EndDrillAnswer> PostgresActs::EndDrill(const EndDrillRequest& req
              session_.Of("select @NOW")}));
     const std::vector<DrillRow> drills = ReadDrillRows(rows[3]);
     const absl::Time now = rows[5].Time(0, 0);
-    const absl::Status may =
-        drills.empty() ? NoDrill(request.id) : MayEndDrill(drills[0], request.owner, now);
+    const absl::Status may = MayEndDrill(drills, request.id, request.owner, now);
     if (!may.ok()) {
       session_.connection.Rollback();
       return may;

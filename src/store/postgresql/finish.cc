@@ -2,14 +2,18 @@
 #include "store/postgresql/finish.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "store/attempt.h"
 #include "store/postgresql/columns.h"
 #include "store/postgresql/store.h"
 #include "store/postgresql/ticket.h"
 #include "store/rules.h"
+#include "store/server_rows.h"
 
 namespace matins::postgresql {
 
@@ -233,8 +237,6 @@ absl::StatusOr<std::vector<Refusal>> PostgresStore::Finish(
 
 namespace {
 
-enum class Verdict { kYes, kNo, kComplete, kBurn };
-
 // Looks at the row under its lock, once a COMMIT in flight has ended, and at the attempt's own row.
 Statement LookText(const Session& session, const FinishRequest& r) {
   const bool naive = IsMutant(Mutant::kNaiveResolve);
@@ -243,27 +245,26 @@ Statement LookText(const Session& session, const FinishRequest& r) {
                    "r.job_name = $1 and r.period = $2",
                    naive ? "" : " for update",
                    "), c as materialized (select @NOW as now, count(*) from l) "
-                   "select l.status, l.fence = $3::bigint and l.nonce = $4::bigint and "
-                   "l.generation = $5::int, l.lease_until > c.now from l cross join c"),
-      {r.ticket.key.job, r.ticket.key.period, absl::StrCat(r.ticket.fence),
-       absl::StrCat(r.ticket.nonce), absl::StrCat(r.ticket.generation)});
+                   "select l.status, l.fence, l.nonce, l.generation, l.lease_until, c.now from l "
+                   "cross join c"),
+      {r.ticket.key.job, r.ticket.key.period});
 }
 
-Verdict Judge(const FinishRequest& r, const Rows& row, const Rows& run) {
-  const bool ended = run.size() > 0;
-  const bool by_job = r.outcome.kind == Outcome::Kind::kDoneByJob;
-  // The attempt's row is there since the job's own commit: it may still lack what its node knows.
-  if (by_job && row.size() > 0 && row.Bool(0, 1) && row.Text(0, 0) == "DONE") {
-    return Verdict::kComplete;
+ResolveVerdict Judge(const FinishRequest& request, const Rows& found, const Rows& run) {
+  std::optional<PeriodRow> row;
+  if (found.size() > 0) {
+    row.emplace();
+    row->key = request.ticket.key;
+    row->status = StatusOf(found.Text(0, 0));
+    row->fence = found.Int(0, 1);
+    row->nonce = found.Int(0, 2);
+    row->generation = static_cast<int>(found.Int(0, 3));
+    row->lease_until = found.Time(0, 4);
   }
-  if (ended) return run.Text(0, 0) == RunWord(r.outcome) ? Verdict::kYes : Verdict::kNo;
-  if (row.size() == 0 || !row.Bool(0, 1)) return Verdict::kNo;
-  if (row.Text(0, 0) == "DONE") {
-    // Committed by this attempt; where its own row is gone, history took it.
-    return r.outcome.kind == Outcome::Kind::kDone ? Verdict::kYes : Verdict::kNo;
-  }
-  if (IsMutant(Mutant::kNaiveResolve) || row.Text(0, 0) != "RUNNING") return Verdict::kNo;
-  return row.Bool(0, 2) && !by_job ? Verdict::kComplete : Verdict::kBurn;
+  const absl::Time now = row ? found.Time(0, 5) : absl::InfinitePast();
+  std::optional<std::string> ended;
+  if (run.size() > 0) ended = run.Text(0, 0);
+  return JudgeResolve(request, row ? &*row : nullptr, ended, now);
 }
 
 // The fence is burnt, so that a late COMMIT must fail (I9); the period goes where a lost lease
@@ -317,24 +318,24 @@ absl::StatusOr<std::vector<ResolveAnswer>> PostgresStore::Resolve(
         connection.Begin({LookText(session_, r),
                           session_.Of("select status from @.job_run where fence = $1::bigint",
                                       {absl::StrCat(r.ticket.fence)})}));
-    const Verdict verdict = Judge(r, rows[0], rows[1]);
+    const ResolveVerdict verdict = Judge(r, rows[0], rows[1]);
     std::vector<Statement> writes;
-    if (verdict == Verdict::kComplete) {
+    if (verdict == ResolveVerdict::kComplete) {
       writes = FinishStatements(session_, requests, {i}, Locking::kWait);
-    } else if (verdict == Verdict::kBurn && !IsMutant(Mutant::kResolveBurnsNothing)) {
+    } else if (verdict == ResolveVerdict::kBurn && !IsMutant(Mutant::kResolveBurnsNothing)) {
       writes = {BurnText(session_, r)};
     }
     if (writes.empty()) {
       connection.Rollback();
     } else {
       ASSIGN_OR_RETURN(const std::vector<Rows> written, connection.Commit(writes));
-      if (verdict == Verdict::kComplete && !written[0].Text(0, 1).empty()) {
+      if (verdict == ResolveVerdict::kComplete && !written[0].Text(0, 1).empty()) {
         // The lease ended between the look and the write: the next look burns the fence.
         return absl::AbortedError("look again");
       }
     }
     MATINS_FAULT_POINT("resolve.after_commit");  // crash here: asked again, it answers the same
-    const bool yes = verdict == Verdict::kYes || verdict == Verdict::kComplete;
+    const bool yes = verdict == ResolveVerdict::kYes || verdict == ResolveVerdict::kComplete;
     return ResolveAnswer{yes ? ResolveAnswer::Kind::kCommitted
                              : ResolveAnswer::Kind::kNotCommitted};
   };

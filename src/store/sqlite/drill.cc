@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
-#include "job/words.h"
 #include "store/act_rules.h"
 #include "store/sqlite/sqlite_acts.h"
 
@@ -112,12 +111,8 @@ void PutBackRows(Connection& db, absl::Time now, const DrillRow& drill, const Ac
                  EndDrillAnswer* answer) {
   for (const DrillPeriod& period : drill.periods) {
     const std::optional<Row> row = FindRow(db, {drill.job, period.period});
-    const PutBack what = PutBackOf(row ? Word(row->status) : "", row ? row->by : "");
-    if (what == PutBack::kRunning) answer->running.push_back(period.period);
-    if (what == PutBack::kLeft) answer->left.push_back(period.period);
-    if (what != PutBack::kInsert && what != PutBack::kChange) continue;
-    (what == PutBack::kInsert ? Insert : Change)(db, now, drill, period);
-    answer->put_back.push_back(period.period);
+    if (!PutsBack(row ? &*row : nullptr, period.period, *answer)) continue;
+    (row ? Change : Insert)(db, now, drill, period);
     WriteEvent(db, now,
                {.kind = kRestoredOp,
                 .job = drill.job,
@@ -148,12 +143,8 @@ absl::StatusOr<int64_t> SqliteActs::BeginDrill(const BeginDrillRequest& request)
       ReadDrillsWhere(*db_, "?1 = 0 AND job = ?2 AND finished_at IS NULL", 0, request.job, 1);
   if (!open.empty()) return RefuseSecondDrill(request.job, open[0]);
   for (const DrillPeriod& period : request.periods) {
-    const PeriodKey key{request.job, period.period};
-    const std::optional<Row> row = FindRow(*db_, key);
-    if (!row || row->status != PeriodStatus::kDone || row->generation != period.generation ||
-        row->fence != period.fence) {
-      return RefuseDrillOf(key, row ? Word(row->status) : "");
-    }
+    const std::optional<Row> row = FindRow(*db_, {request.job, period.period});
+    RETURN_IF_ERROR(MayDelete(request.job, period, row ? &*row : nullptr));
   }
   db_->Sql("INSERT INTO job_drill (job, by_whom, why, started_at, until) VALUES (?, ?, ?, ?, ?)",
            request.job, request.act.who, request.act.why, now, now + request.lease)
