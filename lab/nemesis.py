@@ -33,6 +33,7 @@ class Nemesis:
         while time.monotonic() < start + seconds or time.monotonic() < start + max(3 * seconds, LONGEST) and not enough():
             while self.later and self.later[0][0] <= time.monotonic():
                 heapq.heappop(self.later)[2]()
+            self.supervise()
             if time.monotonic() >= next_act:
                 self.act()
                 next_act = time.monotonic() + self.rng.uniform(0.3, 1.5)
@@ -47,6 +48,13 @@ class Nemesis:
             choices[lambda name=name, cut=cut: self.did(name, cut())] = 2
         act, = self.rng.choices(list(choices), list(choices.values()))
         act()
+
+    def supervise(self):
+        """A node that ended by itself comes back, as its supervisor would have it; that it ended is told."""
+        for member in self.members:
+            if member.process is not None and member.process.poll() not in (None, -signal.SIGKILL):
+                self.did('ended_by_itself', f'{member.log} {member.process.returncode}')
+                member.start()
 
     def victim(self):
         alive = [member for member in self.members if member.alive()]

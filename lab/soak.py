@@ -77,6 +77,8 @@ class Soak:
         eventually('the first rows', lambda: self.sql('select job_name from job_watermark'))
         self.work.begun = time.time() + 1
         self.nemesis.rage(seconds, self.enough)
+        if self.nemesis.done['ended_by_itself']:
+            self.violations.append('a node ended by itself: ' + '; '.join(t for t in self.nemesis.told if 'ended_by_itself' in t))
         self.peace()
         self.seconds = time.monotonic() - begun
 

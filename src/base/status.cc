@@ -16,6 +16,10 @@ absl::Status InDoubtError(absl::string_view message) {
 
 bool IsInDoubt(const absl::Status& status) { return status.GetPayload(kInDoubtUrl).has_value(); }
 
+bool MayBeAskedAgain(const absl::Status& status) {
+  return absl::IsUnavailable(status) || IsInDoubt(status);
+}
+
 absl::Status BadInput(absl::string_view where, absl::string_view what, absl::string_view mend) {
   std::string text(where);
   if (!where.empty()) absl::StrAppend(&text, ": ");

@@ -19,6 +19,9 @@ inline absl::Status StoreAwayError(absl::string_view message) {
   return absl::UnavailableError(message);
 }
 
+// The store was away, before the call or in its midst: what may be done twice may be sent again.
+bool MayBeAskedAgain(const absl::Status& status);
+
 // Bad input, told as a person can mend it: where (file:line, field), what is wrong, and the mend.
 absl::Status BadInput(absl::string_view where, absl::string_view what, absl::string_view mend);
 

@@ -125,14 +125,15 @@ bool Pause(int signals, absl::Duration pause) {
 }
 
 // Starts the node, which brings the store up to date. A store that is away, at boot or in the midst
-// of a failover, is waited for; null: asked to end before it came.
+// of a failover, is waited for; null: asked to end before it came. A start that was cut is done
+// again whole: each of its steps changes nothing the second time.
 absl::StatusOr<std::unique_ptr<ServingNode>> StartNode(int signals, const NodeConfig& config,
                                                        EngineEvents& events) {
   std::string told;
   absl::Duration pause = kFirstPause;
   for (;;) {
     absl::StatusOr<std::unique_ptr<ServingNode>> node = ServingNode::Start(config, events);
-    if (node.ok() || !absl::IsUnavailable(node.status())) return node;
+    if (node.ok() || !MayBeAskedAgain(node.status())) return node;
     if (told != node.status().message()) {
       told = std::string(node.status().message());
       LogWarning(absl::StrCat(event::kStoreAway, " waits for it: ", told));

@@ -127,7 +127,7 @@ std::optional<Outcome> OutcomeOf(const LiveRun& run, const RunEnded& ended) {
 }
 
 Outcome OutcomeOf(const LiveRun& run, const absl::Status& not_started, int exit_code) {
-  if (absl::IsUnavailable(not_started) || IsInDoubt(not_started)) {
+  if (MayBeAskedAgain(not_started)) {
     Outcome outcome;
     outcome.kind = Outcome::Kind::kReturned;
     outcome.reason = reason::kHandedOver;

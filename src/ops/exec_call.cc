@@ -55,7 +55,7 @@ absl::StatusOr<ExecAnswer> ExecJob(const ExecRequest& request, ExecHost& host) {
 
 absl::StatusOr<ExecAnswer> ExecCall::Run() {
   absl::StatusOr<ExecAnswer> answer = [&]() -> absl::StatusOr<ExecAnswer> {
-    RETURN_IF_ERROR(Patiently([this] { return Prepare(); }));
+    RETURN_IF_ERROR(Patiently([this] { return Prepare(); }, MayBeAskedAgain));
     ASSIGN_OR_RETURN(std::optional<ExecAnswer> over, FirstPass());
     if (!over) {
       ASSIGN_OR_RETURN(over, SecondPass());
@@ -71,12 +71,13 @@ absl::StatusOr<ExecAnswer> ExecCall::Run() {
 
 // ---- getting there ------------------------------------------------------------------------------
 
-absl::Status ExecCall::Patiently(const std::function<absl::Status()>& what) {
+absl::Status ExecCall::Patiently(const std::function<absl::Status()>& what,
+                                 bool (*again)(const absl::Status&)) {
   const absl::Duration until = SystemClock().BootNow() + request_.store_wait;
   absl::Duration pause = kFirstPause;
   for (;;) {
     const absl::Status status = what();
-    if (!absl::IsUnavailable(status) || SystemClock().BootNow() + pause > until) return status;
+    if (!again(status) || SystemClock().BootNow() + pause > until) return status;
     if (!WaitUntil(SystemClock().BootNow() + pause)) return status;
     pause = std::min(pause * 2, kLongestPause);
   }

@@ -68,8 +68,10 @@ class ExecCall {
   absl::Status Apply();
   absl::Status PlanFirstFire();
   absl::Status WithSession(const std::function<absl::Status(Session&)>& use);
-  // Tries again while the store is away, for as long as the request says.
-  absl::Status Patiently(const std::function<absl::Status()>& what);
+  // Tries again while the store is away, for as long as the request says, where `again` says so of
+  // the error.
+  absl::Status Patiently(const std::function<absl::Status()>& what,
+                         bool (*again)(const absl::Status&) = absl::IsUnavailable);
 
   // ---- what is owed ----
   Verdict FirstPass();

@@ -24,10 +24,6 @@ constexpr absl::Duration kLongestLook = absl::Seconds(1);
 // Signals wait while a call is under way.
 constexpr absl::Duration kLongestCall = absl::Seconds(2);
 
-bool MayBeAskedAgain(const absl::Status& status) {
-  return absl::IsUnavailable(status) || IsInDoubt(status);
-}
-
 class LockCall {
  public:
   LockCall(const LockRequest& request, ExecHost& host, std::unique_ptr<LockLease> lease)

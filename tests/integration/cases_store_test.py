@@ -88,6 +88,24 @@ class AwayStore(Cases):
         node.send_signal(signal.SIGTERM)
         self.assertEqual(node.wait(PATIENCE), 0)
 
+    def test_a_node_whose_start_is_cut_anywhere_starts_again_and_serves(self):
+        path = os.path.join(self.folder, 'jobs.yaml')
+        # The store's making, then the writing of a changed definition; asked and not answered, or never asked.
+        for number, cut in enumerate(('drop_reply create table', 'drop_request create table', 'drop_reply job_version (job, version',
+                                      'drop_request job_version (job, version')):
+            with self.subTest(cut=cut):
+                with open(path, 'w') as f:
+                    f.write('jobs:' + EVERY_SECOND + f'    timeout: {number + 20}s\n')
+                if 'create' in cut:
+                    self.sql(f"drop schema {self.store.split('schema=')[1]} cascade")
+                hits = int(self.proxy.ask('hits'))
+                self.proxy.ask(cut)
+                node = self.node(path, '--store', self.behind)
+                eventually('scheduling', lambda node=node: 'run_started' in node.text())
+                self.assertGreater(int(self.proxy.ask('hits')), hits, 'nothing was cut')
+                self.assertIn('store_away waits for it', node.text())
+                self.assertEqual(node.stop(), 0)
+
     def test_a_node_that_waits_for_its_store_ends_when_asked(self):
         self.proxy.ask('refuse')
         node = subprocess.Popen([MATINS, 'serve', '--runtime-dir', self.folder, '--store', self.behind],

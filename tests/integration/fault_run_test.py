@@ -85,6 +85,7 @@ class Faults(StoreCase):
         evidence = fault_run.Evidence(self, self.work, self.members)
         self.assertTrue(evidence.verdict['valid'], evidence.verdict['violations'])
         did, stats = self.nemesis.done, evidence.stats
+        self.assertEqual(did['ended_by_itself'], 0, 'a node ended by itself')
         print(f'  did {dict(did)}\n  stats {dict(stats)}\n  refused {fault_run.refusals(evidence.seen)}', flush=True)
         # What did not happen was not judged.
         self.assertTrue(self.enough())
