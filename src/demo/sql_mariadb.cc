@@ -1,4 +1,3 @@
-#include <mysql.h>
 #include <mysqld_error.h>
 
 #include "absl/strings/ascii.h"
@@ -6,10 +5,13 @@
 #include "absl/strings/str_replace.h"
 #include "base/status.h"
 #include "demo/sql_open.h"
+#include "store/mariadb/libmariadb.h"
 #include "store/mariadb/url.h"
 
 namespace matins::demo {
 namespace {
+
+using mariadb::Client;
 
 // MariaDB's words for what SQLite and PostgreSQL say alike.
 std::string Translated(absl::string_view text) {
@@ -36,7 +38,7 @@ std::string Quoted(const std::string& text) {
 class MariadbSql final : public Sql {
  public:
   explicit MariadbSql(MYSQL* connection) : connection_(connection) {}
-  ~MariadbSql() override { mysql_close(connection_); }
+  ~MariadbSql() override { Client().mysql_close(connection_); }
 
   FenceDialect dialect() const override { return FenceDialect::kMariadb; }
 
@@ -59,26 +61,26 @@ class MariadbSql final : public Sql {
   // One statement or several; the answer of the last.
   absl::StatusOr<Answer> Run(const std::string& sql) {
     Answer answer;
-    int status = mysql_real_query(connection_, sql.data(), sql.size());
+    int status = Client().mysql_real_query(connection_, sql.data(), sql.size());
     while (status == 0) {
       answer = Answer();
-      if (MYSQL_RES* result = mysql_store_result(connection_); result != nullptr) {
-        while (MYSQL_ROW cells = mysql_fetch_row(result)) {
+      if (MYSQL_RES* result = Client().mysql_store_result(connection_); result != nullptr) {
+        while (MYSQL_ROW cells = Client().mysql_fetch_row(result)) {
           std::vector<std::string>& row = answer.rows.emplace_back();
-          for (unsigned i = 0; i < mysql_num_fields(result); ++i) {
+          for (unsigned i = 0; i < Client().mysql_num_fields(result); ++i) {
             row.emplace_back(cells[i] == nullptr ? "" : cells[i]);
           }
         }
-        mysql_free_result(result);
+        Client().mysql_free_result(result);
       } else {
-        answer.changed = static_cast<int64_t>(mysql_affected_rows(connection_));
+        answer.changed = static_cast<int64_t>(Client().mysql_affected_rows(connection_));
       }
-      status = mysql_next_result(connection_);
+      status = Client().mysql_next_result(connection_);
     }
-    const unsigned error = mysql_errno(connection_);
+    const unsigned error = Client().mysql_errno(connection_);
     if (error == 0) return answer;
     const std::string message =
-        absl::StrCat("ledger: ", mysql_error(connection_), ", in: ", sql.substr(0, 120));
+        absl::StrCat("ledger: ", Client().mysql_error(connection_), ", in: ", sql.substr(0, 120));
     if (error >= 2000 && error < 3000) return absl::UnavailableError(message);
     if (error == ER_LOCK_DEADLOCK || error == ER_LOCK_WAIT_TIMEOUT) {
       return absl::AbortedError(message);
@@ -93,24 +95,25 @@ class MariadbSql final : public Sql {
 
 absl::StatusOr<std::unique_ptr<Sql>> OpenMariadb(const std::string& url) {
   ASSIGN_OR_RETURN(const mariadb::Url place, mariadb::ParseUrl(url));
-  MYSQL* const connection = mysql_init(nullptr);
+  RETURN_IF_ERROR(mariadb::LoadLibmariadb());
+  MYSQL* const connection = Client().mysql_init(nullptr);
   auto sql = std::make_unique<MariadbSql>(connection);
   const my_bool enforce = place.tls != mariadb::Tls::kOff;
   const my_bool verify = place.tls == mariadb::Tls::kVerify;
-  mysql_options(connection, MYSQL_OPT_SSL_ENFORCE, &enforce);
-  mysql_options(connection, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
-  mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+  Client().mysql_options(connection, MYSQL_OPT_SSL_ENFORCE, &enforce);
+  Client().mysql_options(connection, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
+  Client().mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
   const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
   if (enforce) {
-    mysql_ssl_set(connection, text(place.tls_key), text(place.tls_cert), text(place.tls_ca),
-                  nullptr, nullptr);
+    Client().mysql_ssl_set(connection, text(place.tls_key), text(place.tls_cert),
+                           text(place.tls_ca), nullptr, nullptr);
   }
-  if (mysql_real_connect(connection, place.socket.empty() ? place.host.c_str() : "localhost",
-                         text(place.user), place.password.c_str(), nullptr,
-                         static_cast<unsigned>(place.port), text(place.socket),
-                         CLIENT_MULTI_STATEMENTS) == nullptr) {
-    return absl::UnavailableError(
-        absl::StrCat("the ledger's database cannot be reached: ", mysql_error(connection)));
+  if (Client().mysql_real_connect(
+          connection, place.socket.empty() ? place.host.c_str() : "localhost", text(place.user),
+          place.password.c_str(), nullptr, static_cast<unsigned>(place.port), text(place.socket),
+          CLIENT_MULTI_STATEMENTS) == nullptr) {
+    return absl::UnavailableError(absl::StrCat("the ledger's database cannot be reached: ",
+                                               Client().mysql_error(connection)));
   }
   RETURN_IF_ERROR(sql->DoAll(absl::StrCat(
       "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; CREATE DATABASE IF NOT EXISTS `",

@@ -1,4 +1,3 @@
-#include <libpq-fe.h>
 
 #include <utility>
 
@@ -9,13 +8,16 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "demo/sql_open.h"
+#include "store/postgresql/libpq.h"
 
 namespace matins::demo {
 namespace {
 
+using postgresql::Pq;
+
 struct Result {
   PGresult* result;
-  ~Result() { PQclear(result); }
+  ~Result() { Pq().PQclear(result); }
 };
 
 // "?" becomes "$1", "$2", ...
@@ -35,42 +37,42 @@ std::string Numbered(absl::string_view text) {
 class PostgresqlSql final : public Sql {
  public:
   explicit PostgresqlSql(PGconn* connection) : connection_(connection) {}
-  ~PostgresqlSql() override { PQfinish(connection_); }
+  ~PostgresqlSql() override { Pq().PQfinish(connection_); }
 
   FenceDialect dialect() const override { return FenceDialect::kPostgresql; }
 
   absl::Status DoAll(absl::string_view script) override {
-    const Result result{PQexec(connection_, std::string(script).c_str())};
+    const Result result{Pq().PQexec(connection_, std::string(script).c_str())};
     return StatusOf(result.result, script);
   }
 
   absl::StatusOr<Answer> Do(absl::string_view text, const std::vector<Param>& params) override {
     std::vector<const char*> values;
     for (const Param& param : params) values.push_back(param.text().c_str());
-    const Result result{PQexecParams(connection_, Numbered(text).c_str(),
-                                     static_cast<int>(values.size()), nullptr, values.data(),
-                                     nullptr, nullptr, 0)};
+    const Result result{Pq().PQexecParams(connection_, Numbered(text).c_str(),
+                                          static_cast<int>(values.size()), nullptr, values.data(),
+                                          nullptr, nullptr, 0)};
     RETURN_IF_ERROR(StatusOf(result.result, text));
     Answer answer;
-    for (int i = 0; i < PQntuples(result.result); ++i) {
+    for (int i = 0; i < Pq().PQntuples(result.result); ++i) {
       std::vector<std::string>& row = answer.rows.emplace_back();
-      for (int j = 0; j < PQnfields(result.result); ++j)
-        row.emplace_back(PQgetvalue(result.result, i, j));
+      for (int j = 0; j < Pq().PQnfields(result.result); ++j)
+        row.emplace_back(Pq().PQgetvalue(result.result, i, j));
     }
-    (void)absl::SimpleAtoi(PQcmdTuples(result.result), &answer.changed);
+    (void)absl::SimpleAtoi(Pq().PQcmdTuples(result.result), &answer.changed);
     return answer;
   }
 
  private:
   absl::Status StatusOf(const PGresult* result, absl::string_view text) const {
-    const ExecStatusType status = PQresultStatus(result);
+    const ExecStatusType status = Pq().PQresultStatus(result);
     if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_EMPTY_QUERY)
       return absl::OkStatus();
     const std::string message =
-        absl::StrCat("ledger: ", absl::StripAsciiWhitespace(PQerrorMessage(connection_)),
+        absl::StrCat("ledger: ", absl::StripAsciiWhitespace(Pq().PQerrorMessage(connection_)),
                      ", in: ", text.substr(0, 120));
-    const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    if (PQstatus(connection_) != CONNECTION_OK || state == nullptr)
+    const char* state = Pq().PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    if (Pq().PQstatus(connection_) != CONNECTION_OK || state == nullptr)
       return absl::UnavailableError(message);
     const absl::string_view code = state;
     if (code == "40001" || code == "40P01" || code == "55P03") return absl::AbortedError(message);
@@ -97,13 +99,14 @@ std::string WithoutSchema(const std::string& url, std::string& schema) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Sql>> OpenPostgresql(const std::string& url) {
+  RETURN_IF_ERROR(postgresql::LoadLibpq());
   std::string schema = "ledger";
-  PGconn* const connection = PQconnectdb(WithoutSchema(url, schema).c_str());
+  PGconn* const connection = Pq().PQconnectdb(WithoutSchema(url, schema).c_str());
   auto sql = std::make_unique<PostgresqlSql>(connection);
-  if (PQstatus(connection) != CONNECTION_OK) {
+  if (Pq().PQstatus(connection) != CONNECTION_OK) {
     return absl::UnavailableError(
         absl::StrCat("the ledger's database cannot be reached: ",
-                     absl::StripAsciiWhitespace(PQerrorMessage(connection))));
+                     absl::StripAsciiWhitespace(Pq().PQerrorMessage(connection))));
   }
   for (const char c : schema) {
     if (!absl::ascii_isalnum(c) && c != '_') {

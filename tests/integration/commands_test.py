@@ -454,6 +454,12 @@ class WithoutStore(unittest.TestCase):
         for command in re.findall(r'^  ([a-z]+) ', help_text.split('Subcommands:')[1], re.M):
             self.assertEqual(self.matins(command, '--help').returncode, 0, command)
 
+    def test_a_start_loads_no_client_library_that_its_store_does_not_need(self):
+        needed = subprocess.run(['ldd', MATINS], capture_output=True, text=True, check=True).stdout
+        self.assertIn('libsqlite3', needed)
+        for library in ('libpq', 'libmariadb', 'libcurl', 'libkrb5', 'libgnutls'):
+            self.assertNotIn(library, needed)
+
     def test_fence_sql_runs_in_its_database(self):
         text = self.matins('fence', 'sql', '--dialect', 'sqlite').stdout
         self.assertIn('matins_fence', text)

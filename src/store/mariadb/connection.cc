@@ -1,7 +1,6 @@
 #include "store/mariadb/connection.h"
 
 #include <errmsg.h>
-#include <mysql.h>
 #include <mysqld_error.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -16,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "store/mariadb/libmariadb.h"
 
 namespace matins::mariadb {
 namespace {
@@ -107,11 +107,12 @@ int Number(absl::string_view digits) {
 
 Rows::Rows(st_mysql_res* result, int64_t affected) : affected_(affected) {
   if (result == nullptr) return;
-  result_.reset(result, mysql_free_result);
-  columns_ = std::max(1u, mysql_num_fields(result));
-  cells_.reserve(columns_ * mysql_num_rows(result));
-  while (MYSQL_ROW row = mysql_fetch_row(result)) {
-    const unsigned long* lengths = mysql_fetch_lengths(result);  // NOLINT: the client's type
+  result_.reset(result, Client().mysql_free_result);
+  columns_ = std::max(1u, Client().mysql_num_fields(result));
+  cells_.reserve(columns_ * Client().mysql_num_rows(result));
+  while (MYSQL_ROW row = Client().mysql_fetch_row(result)) {
+    const unsigned long* lengths =
+        Client().mysql_fetch_lengths(result);  // NOLINT: the client's type
     for (size_t i = 0; i < columns_; ++i) {
       cells_.push_back(row[i] == nullptr ? absl::string_view()
                                          : absl::string_view(row[i], lengths[i]));
@@ -190,8 +191,8 @@ Connection::~Connection() { Drop(); }
 void Connection::Drop() {
   if (conn_ != nullptr) {
     // Closing says good-bye first; to a peer that holds still that must not wait.
-    if (connected_) shutdown(mysql_get_socket(conn_), SHUT_RDWR);
-    mysql_close(conn_);
+    if (connected_) shutdown(Client().mysql_get_socket(conn_), SHUT_RDWR);
+    Client().mysql_close(conn_);
   }
   conn_ = nullptr;
   connected_ = open_ = false;
@@ -199,16 +200,17 @@ void Connection::Drop() {
 
 absl::Status Connection::Lost(absl::string_view what) {
   std::string message = absl::StrCat(options_.url.description, ": ", what);
-  const unsigned error = conn_ == nullptr ? 0 : mysql_errno(conn_);
-  if (error != 0) absl::StrAppend(&message, ": ", mysql_error(conn_), " (error ", error, ")");
+  const unsigned error = conn_ == nullptr ? 0 : Client().mysql_errno(conn_);
+  if (error != 0)
+    absl::StrAppend(&message, ": ", Client().mysql_error(conn_), " (error ", error, ")");
   Drop();
   return WithError(StoreAwayError(message), static_cast<int>(error));
 }
 
 absl::Status Connection::Failed() {
-  const unsigned error = mysql_errno(conn_);
+  const unsigned error = Client().mysql_errno(conn_);
   if (error == 0 || EndsConnection(error)) return Lost("connection lost");
-  return WithError(ServerError(error, mysql_error(conn_), options_.url.description),
+  return WithError(ServerError(error, Client().mysql_error(conn_), options_.url.description),
                    static_cast<int>(error));
 }
 
@@ -216,7 +218,7 @@ absl::StatusOr<int> Connection::Await(int wanted, absl::Time deadline) {
   const absl::Time now = Monotonic();
   absl::Time until = deadline;
   if ((wanted & MYSQL_WAIT_TIMEOUT) != 0) {
-    until = std::min(until, now + absl::Milliseconds(mysql_get_timeout_value_ms(conn_)));
+    until = std::min(until, now + absl::Milliseconds(Client().mysql_get_timeout_value_ms(conn_)));
   }
   while (true) {
     const absl::Duration left = until - Monotonic();
@@ -224,7 +226,7 @@ absl::StatusOr<int> Connection::Await(int wanted, absl::Time deadline) {
       if (until < deadline) return MYSQL_WAIT_TIMEOUT;
       return Lost("no answer within the call's deadline");
     }
-    pollfd fd = {mysql_get_socket(conn_), 0, 0};
+    pollfd fd = {Client().mysql_get_socket(conn_), 0, 0};
     if ((wanted & MYSQL_WAIT_READ) != 0) fd.events |= POLLIN;
     if ((wanted & MYSQL_WAIT_WRITE) != 0) fd.events |= POLLOUT;
     if ((wanted & MYSQL_WAIT_EXCEPT) != 0) fd.events |= POLLPRI;
@@ -263,21 +265,23 @@ void Connection::set_call_deadline(absl::Duration deadline) {
 }
 
 absl::Status Connection::Handshake(absl::Time deadline) {
+  RETURN_IF_ERROR(LoadLibmariadb());
   const Url& url = options_.url;
-  conn_ = mysql_init(nullptr);
+  conn_ = Client().mysql_init(nullptr);
   if (conn_ == nullptr) return Lost("out of memory");
-  mysql_options(conn_, MYSQL_OPT_NONBLOCK, nullptr);
-  mysql_options(conn_, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+  Client().mysql_options(conn_, MYSQL_OPT_NONBLOCK, nullptr);
+  Client().mysql_options(conn_, MYSQL_SET_CHARSET_NAME, "utf8mb4");
   const my_bool enforce = url.tls != Tls::kOff, verify = url.tls == Tls::kVerify;
-  mysql_options(conn_, MYSQL_OPT_SSL_ENFORCE, &enforce);
-  mysql_options(conn_, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
+  Client().mysql_options(conn_, MYSQL_OPT_SSL_ENFORCE, &enforce);
+  Client().mysql_options(conn_, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
   const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
   if (url.tls != Tls::kOff) {
-    mysql_ssl_set(conn_, text(url.tls_key), text(url.tls_cert), text(url.tls_ca), nullptr, nullptr);
+    Client().mysql_ssl_set(conn_, text(url.tls_key), text(url.tls_cert), text(url.tls_ca), nullptr,
+                           nullptr);
   }
   const bool by_socket = !url.socket.empty();
   MYSQL* done = nullptr;
-  int wanted = mysql_real_connect_start(
+  int wanted = Client().mysql_real_connect_start(
       &done, conn_, by_socket ? "localhost" : url.host.c_str(), text(url.user),
       url.password.c_str(), enter_database_ ? url.database.c_str() : nullptr,
       by_socket ? 0 : static_cast<unsigned>(url.port), text(url.socket),
@@ -285,11 +289,11 @@ absl::Status Connection::Handshake(absl::Time deadline) {
   while (wanted != 0) {
     connected_ = true;  // there is a socket
     ASSIGN_OR_RETURN(const int came, Await(wanted, deadline));
-    wanted = mysql_real_connect_cont(&done, conn_, came);
+    wanted = Client().mysql_real_connect_cont(&done, conn_, came);
   }
   connected_ = done != nullptr;
   if (done == nullptr) {
-    const unsigned error = mysql_errno(conn_);
+    const unsigned error = Client().mysql_errno(conn_);
     if (error == ER_BAD_DB_ERROR || error == ER_DBACCESS_DENIED_ERROR) {
       const absl::Status status = Failed();
       Drop();
@@ -324,7 +328,7 @@ absl::Status Connection::Connect() {
 
 absl::Status Connection::Ready() {
   if (conn_ != nullptr) {
-    pollfd fd = {mysql_get_socket(conn_), POLLIN, 0};
+    pollfd fd = {Client().mysql_get_socket(conn_), POLLIN, 0};
     // Nothing is ever sent to us unasked but the end of the connection.
     if (poll(&fd, 1, 0) > 0) Drop();
   }
@@ -335,23 +339,23 @@ absl::Status Connection::Ready() {
 
 absl::Status Connection::ReadResult(absl::Time deadline, std::vector<Rows>& rows) {
   MYSQL_RES* result = nullptr;
-  int wanted = mysql_store_result_start(&result, conn_);
+  int wanted = Client().mysql_store_result_start(&result, conn_);
   while (wanted != 0) {
     ASSIGN_OR_RETURN(const int came, Await(wanted, deadline));
-    wanted = mysql_store_result_cont(&result, conn_, came);
+    wanted = Client().mysql_store_result_cont(&result, conn_, came);
   }
-  if (result == nullptr && mysql_errno(conn_) != 0) return Failed();
-  rows.emplace_back(result,
-                    result == nullptr ? static_cast<int64_t>(mysql_affected_rows(conn_)) : 0);
+  if (result == nullptr && Client().mysql_errno(conn_) != 0) return Failed();
+  rows.emplace_back(
+      result, result == nullptr ? static_cast<int64_t>(Client().mysql_affected_rows(conn_)) : 0);
   return absl::OkStatus();
 }
 
 absl::Status Connection::ReadNext(absl::Time deadline, bool* more) {
   int status = 0;
-  int wanted = mysql_next_result_start(&status, conn_);
+  int wanted = Client().mysql_next_result_start(&status, conn_);
   while (wanted != 0) {
     ASSIGN_OR_RETURN(const int came, Await(wanted, deadline));
-    wanted = mysql_next_result_cont(&status, conn_, came);
+    wanted = Client().mysql_next_result_cont(&status, conn_, came);
   }
   if (status > 0) return Failed();
   *more = status == 0;
@@ -362,10 +366,10 @@ absl::Status Connection::SendPacket(const std::string& packet, size_t statements
                                     absl::Time deadline, std::vector<Rows>& rows) {
   const size_t before = rows.size();
   int status = 0;
-  int wanted = mysql_real_query_start(&status, conn_, packet.data(), packet.size());
+  int wanted = Client().mysql_real_query_start(&status, conn_, packet.data(), packet.size());
   while (wanted != 0) {
     ASSIGN_OR_RETURN(const int came, Await(wanted, deadline));
-    wanted = mysql_real_query_cont(&status, conn_, came);
+    wanted = Client().mysql_real_query_cont(&status, conn_, came);
   }
   if (status != 0) return Failed();
   for (bool more = true; more;) {

@@ -1,7 +1,6 @@
 #include "store/postgresql/connection.h"
 
 #include <endian.h>
-#include <libpq-fe.h>
 #include <poll.h>
 #include <time.h>
 
@@ -15,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "store/postgresql/libpq.h"
 
 namespace matins::postgresql {
 namespace {
@@ -42,7 +42,7 @@ bool Starts(absl::string_view state, absl::string_view prefix) {
 
 absl::Status ServerError(const PGresult* result, absl::string_view where) {
   const auto field = [result](int code) {
-    const char* text = PQresultErrorField(result, code);
+    const char* text = Pq().PQresultErrorField(result, code);
     return std::string(text == nullptr ? "" : text);
   };
   const std::string state = field(PG_DIAG_SQLSTATE);
@@ -71,23 +71,23 @@ absl::Status ServerError(const PGresult* result, absl::string_view where) {
 }
 
 bool IsFatal(const PGresult* result) {
-  const char* severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+  const char* severity = Pq().PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
   return severity == nullptr || strcmp(severity, "ERROR") != 0;
 }
 
 }  // namespace
 
-int Rows::size() const { return PQntuples(result_.get()); }
+int Rows::size() const { return Pq().PQntuples(result_.get()); }
 bool Rows::IsNull(int row, int column) const {
-  return PQgetisnull(result_.get(), row, column) != 0;
+  return Pq().PQgetisnull(result_.get(), row, column) != 0;
 }
 std::string Rows::Text(int row, int column) const {
-  return std::string(PQgetvalue(result_.get(), row, column),
-                     PQgetlength(result_.get(), row, column));
+  return std::string(Pq().PQgetvalue(result_.get(), row, column),
+                     Pq().PQgetlength(result_.get(), row, column));
 }
 int64_t Rows::Int(int row, int column) const {
-  const char* bytes = PQgetvalue(result_.get(), row, column);
-  switch (PQgetlength(result_.get(), row, column)) {
+  const char* bytes = Pq().PQgetvalue(result_.get(), row, column);
+  switch (Pq().PQgetlength(result_.get(), row, column)) {
     case 8: {
       uint64_t v;
       memcpy(&v, bytes, 8);
@@ -108,8 +108,8 @@ int64_t Rows::Int(int row, int column) const {
   }
 }
 bool Rows::Bool(int row, int column) const {
-  return PQgetlength(result_.get(), row, column) == 1 &&
-         *PQgetvalue(result_.get(), row, column) != 0;
+  return Pq().PQgetlength(result_.get(), row, column) == 1 &&
+         *Pq().PQgetvalue(result_.get(), row, column) != 0;
 }
 double Rows::Number(int row, int column) const {
   const int64_t bits = Int(row, column);
@@ -127,7 +127,9 @@ absl::Time Rows::Time(int row, int column, absl::Time null) const {
 absl::CivilDay Rows::Day(int row, int column) const {
   return absl::CivilDay(2000, 1, 1) + Int(row, column);
 }
-int64_t Rows::affected() const { return std::strtoll(PQcmdTuples(result_.get()), nullptr, 10); }
+int64_t Rows::affected() const {
+  return std::strtoll(Pq().PQcmdTuples(result_.get()), nullptr, 10);
+}
 
 std::string SqlStateOf(const absl::Status& status) { return PayloadText(status, kStatePayload); }
 bool IsContention(const absl::Status& status) {
@@ -142,20 +144,20 @@ Connection::Connection(ConnectionOptions options) : options_(std::move(options))
 Connection::~Connection() { Drop(); }
 
 void Connection::Drop() {
-  if (conn_ != nullptr) PQfinish(conn_);
+  if (conn_ != nullptr) Pq().PQfinish(conn_);
   conn_ = nullptr;
   open_ = false;
 }
 
-int Connection::socket() const { return conn_ == nullptr ? -1 : PQsocket(conn_); }
+int Connection::socket() const { return conn_ == nullptr ? -1 : Pq().PQsocket(conn_); }
 
 absl::Status Connection::Lost(absl::string_view what) {
   std::string message = absl::StrCat(options_.where, ": ", what);
-  if (conn_ != nullptr && *PQerrorMessage(conn_) != '\0') {
+  if (conn_ != nullptr && *Pq().PQerrorMessage(conn_) != '\0') {
     // libpq's lines, as one: a line of the log is one event.
     absl::StrAppend(&message, ": ",
-                    absl::StrJoin(absl::StrSplit(PQerrorMessage(conn_), absl::ByAnyChar(" \t\r\n"),
-                                                 absl::SkipEmpty()),
+                    absl::StrJoin(absl::StrSplit(Pq().PQerrorMessage(conn_),
+                                                 absl::ByAnyChar(" \t\r\n"), absl::SkipEmpty()),
                                   " "));
   }
   Drop();
@@ -166,7 +168,7 @@ absl::Status Connection::Await(short events, absl::Time deadline) {
   while (true) {
     const absl::Duration left = deadline - Monotonic();
     if (left <= absl::ZeroDuration()) return Lost("no answer within the call's deadline");
-    pollfd fd = {PQsocket(conn_), events, 0};
+    pollfd fd = {Pq().PQsocket(conn_), events, 0};
     const int n = poll(&fd, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
     if (n > 0) return absl::OkStatus();
     if (n < 0 && errno != EINTR) return Lost("poll failed");
@@ -174,6 +176,7 @@ absl::Status Connection::Await(short events, absl::Time deadline) {
 }
 
 absl::Status Connection::Handshake(absl::Time deadline) {
+  RETURN_IF_ERROR(LoadLibpq());
   std::vector<const char*> keys, values;
   for (const auto& [key, value] : options_.conninfo) {
     keys.push_back(key.c_str());
@@ -186,18 +189,18 @@ absl::Status Connection::Handshake(absl::Time deadline) {
   }
   keys.push_back(nullptr);
   values.push_back(nullptr);
-  conn_ = PQconnectStartParams(keys.data(), values.data(), 0);
+  conn_ = Pq().PQconnectStartParams(keys.data(), values.data(), 0);
   if (conn_ == nullptr) return Lost("out of memory");
-  PQsetNoticeProcessor(
+  Pq().PQsetNoticeProcessor(
       conn_, [](void*, const char*) {}, nullptr);
-  if (PQstatus(conn_) == CONNECTION_BAD) return Lost("cannot connect");
+  if (Pq().PQstatus(conn_) == CONNECTION_BAD) return Lost("cannot connect");
   PostgresPollingStatusType state = PGRES_POLLING_WRITING;
   while (state != PGRES_POLLING_OK) {
     if (state == PGRES_POLLING_FAILED) return Lost("cannot connect");
     RETURN_IF_ERROR(Await(state == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline));
-    state = PQconnectPoll(conn_);
+    state = Pq().PQconnectPoll(conn_);
   }
-  if (PQsetnonblocking(conn_, 1) != 0 || PQenterPipelineMode(conn_) != 1) {
+  if (Pq().PQsetnonblocking(conn_, 1) != 0 || Pq().PQenterPipelineMode(conn_) != 1) {
     return Lost("cannot prepare the connection");
   }
   return absl::OkStatus();
@@ -222,9 +225,10 @@ absl::Status Connection::Connect() {
 
 absl::Status Connection::Ready() {
   if (conn_ != nullptr) {
-    pollfd fd = {PQsocket(conn_), POLLIN, 0};
+    pollfd fd = {Pq().PQsocket(conn_), POLLIN, 0};
     // Something unasked for has come: a notice, or the end of the connection.
-    if (poll(&fd, 1, 0) > 0 && (PQconsumeInput(conn_) == 0 || PQstatus(conn_) == CONNECTION_BAD)) {
+    if (poll(&fd, 1, 0) > 0 &&
+        (Pq().PQconsumeInput(conn_) == 0 || Pq().PQstatus(conn_) == CONNECTION_BAD)) {
       Drop();
     }
   }
@@ -241,12 +245,12 @@ absl::StatusOr<std::vector<Rows>> Connection::Send(const std::vector<Statement>&
       lengths.push_back(p.value ? static_cast<int>(p.value->size()) : 0);
       formats.push_back(p.binary ? 1 : 0);
     }
-    if (PQsendQueryParams(conn_, statement.sql.c_str(), static_cast<int>(values.size()), nullptr,
-                          values.data(), lengths.data(), formats.data(), 1) != 1) {
+    if (Pq().PQsendQueryParams(conn_, statement.sql.c_str(), static_cast<int>(values.size()),
+                               nullptr, values.data(), lengths.data(), formats.data(), 1) != 1) {
       return Lost("cannot send");
     }
   }
-  if (PQpipelineSync(conn_) != 1) return Lost("cannot send");
+  if (Pq().PQpipelineSync(conn_) != 1) return Lost("cannot send");
   std::vector<Rows> rows;
   RETURN_IF_ERROR(Collect(statements.size(), deadline, rows));
   return rows;
@@ -258,20 +262,20 @@ absl::Status Connection::Collect(size_t statements, absl::Time deadline, std::ve
   bool sending = true;
   for (bool synced = false; !synced;) {
     if (sending) {
-      const int flushed = PQflush(conn_);
+      const int flushed = Pq().PQflush(conn_);
       if (flushed < 0) return Lost("connection lost while sending");
       sending = flushed == 1;
     }
-    while (!synced && PQisBusy(conn_) == 0) {
-      PGresult* raw = PQgetResult(conn_);
+    while (!synced && Pq().PQisBusy(conn_) == 0) {
+      PGresult* raw = Pq().PQgetResult(conn_);
       if (raw == nullptr) {
-        if (PQstatus(conn_) == CONNECTION_BAD) return Lost("connection lost");
+        if (Pq().PQstatus(conn_) == CONNECTION_BAD) return Lost("connection lost");
         // The end of one statement's results; a second NULL in a row means more must be read.
-        raw = PQisBusy(conn_) == 0 ? PQgetResult(conn_) : nullptr;
+        raw = Pq().PQisBusy(conn_) == 0 ? Pq().PQgetResult(conn_) : nullptr;
         if (raw == nullptr) break;
       }
-      std::shared_ptr<PGresult> result(raw, PQclear);
-      switch (PQresultStatus(raw)) {
+      std::shared_ptr<PGresult> result(raw, Pq().PQclear);
+      switch (Pq().PQresultStatus(raw)) {
         case PGRES_PIPELINE_SYNC:
           synced = true;
           break;
@@ -282,7 +286,7 @@ absl::Status Connection::Collect(size_t statements, absl::Time deadline, std::ve
         case PGRES_PIPELINE_ABORTED:
           break;
         default:
-          if (IsFatal(raw) || PQstatus(conn_) == CONNECTION_BAD) {
+          if (IsFatal(raw) || Pq().PQstatus(conn_) == CONNECTION_BAD) {
             return Lost("connection ended by the server");
           }
           if (first.ok()) first = ServerError(raw, options_.where);
@@ -290,7 +294,7 @@ absl::Status Connection::Collect(size_t statements, absl::Time deadline, std::ve
     }
     if (synced) break;
     RETURN_IF_ERROR(Await(static_cast<short>(sending ? POLLIN | POLLOUT : POLLIN), deadline));
-    if (PQconsumeInput(conn_) == 0) return Lost("connection lost");
+    if (Pq().PQconsumeInput(conn_) == 0) return Lost("connection lost");
   }
   if (first.ok() && rows.size() != statements) return Lost("an answer is missing");
   return first;
@@ -400,7 +404,7 @@ absl::StatusOr<std::vector<Rows>> Connection::Commit(const std::vector<Statement
 
 void Connection::Rollback() {
   open_ = false;
-  if (conn_ == nullptr || PQtransactionStatus(conn_) == PQTRANS_IDLE) return;
+  if (conn_ == nullptr || Pq().PQtransactionStatus(conn_) == PQTRANS_IDLE) return;
   if (!Send({{"ROLLBACK", {}}}).ok()) Drop();
 }
 
@@ -414,16 +418,16 @@ absl::StatusOr<std::vector<Rows>> Connection::Bare(const std::vector<Statement>&
 absl::StatusOr<bool> Connection::IsPooled() {
   RETURN_IF_ERROR(Ready());
   ASSIGN_OR_RETURN(const std::vector<Rows> rows, Bare({{"select pg_backend_pid()", {}}}));
-  return conn_ == nullptr || rows[0].Int(0, 0) != PQbackendPID(conn_);
+  return conn_ == nullptr || rows[0].Int(0, 0) != Pq().PQbackendPID(conn_);
 }
 
 absl::StatusOr<bool> Connection::TakeNotifications() {
   if (conn_ == nullptr) return StoreAwayError(absl::StrCat(options_.where, ": not connected"));
-  if (PQconsumeInput(conn_) == 0) return Lost("connection lost");
+  if (Pq().PQconsumeInput(conn_) == 0) return Lost("connection lost");
   bool any = false;
-  while (PGnotify* notify = PQnotifies(conn_)) {
+  while (PGnotify* notify = Pq().PQnotifies(conn_)) {
     any = true;
-    PQfreemem(notify);
+    Pq().PQfreemem(notify);
   }
   return any;
 }

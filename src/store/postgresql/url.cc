@@ -1,7 +1,5 @@
 #include "store/postgresql/url.h"
 
-#include <libpq-fe.h>
-
 #include <memory>
 
 #include "absl/strings/ascii.h"
@@ -11,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/percent.h"
 #include "base/status.h"
+#include "store/postgresql/libpq.h"
 
 namespace matins::postgresql {
 namespace {
@@ -29,11 +28,12 @@ bool IsSchemaName(absl::string_view name) {
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 absl::StatusOr<Pairs> ParseConninfo(const std::string& url) {
+  RETURN_IF_ERROR(LoadLibpq());
   char* message = nullptr;
-  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(
-      PQconninfoParse(url.c_str(), &message), PQconninfoFree);
+  const std::unique_ptr<PQconninfoOption, decltype(Pq().PQconninfoFree)> options(
+      Pq().PQconninfoParse(url.c_str(), &message), Pq().PQconninfoFree);
   // libpq's message may quote the URL, and with it a password.
-  if (message != nullptr) PQfreemem(message);
+  if (message != nullptr) Pq().PQfreemem(message);
   if (options == nullptr) {
     return BadInput("store URL", "libpq cannot read it, or a parameter is not one of libpq's",
                     absl::StrCat("write ", kForm));

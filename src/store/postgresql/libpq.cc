@@ -1,0 +1,31 @@
+#include "store/postgresql/libpq.h"
+
+#include "base/client_library.h"
+
+namespace matins::postgresql {
+namespace {
+
+struct Loaded {
+  Loaded()
+      : status(LoadClientLibrary("libpq.so.5", "libpq5",
+                                 {
+#define MATINS_LIBPQ_FUNCTION(name) {#name, reinterpret_cast<void**>(&library.name)},
+                                     MATINS_LIBPQ_FUNCTIONS(MATINS_LIBPQ_FUNCTION)
+#undef MATINS_LIBPQ_FUNCTION
+                                 })) {
+  }
+  Libpq library;
+  absl::Status status;
+};
+
+const Loaded& Load() {
+  static const Loaded* const loaded = new Loaded;
+  return *loaded;
+}
+
+}  // namespace
+
+absl::Status LoadLibpq() { return Load().status; }
+const Libpq& Pq() { return Load().library; }
+
+}  // namespace matins::postgresql
