@@ -87,7 +87,8 @@ absl::Status Webhook(const Channel& channel, const AlertMessage& message, absl::
   }
   if (channel.secret.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string secret, ReadSecret(channel.secret));
-  call.headers.emplace_back("Matins-Signature", WebhookSignature(secret, call.body, now));
+  ASSIGN_OR_RETURN(std::string signature, WebhookSignature(secret, call.body, now));
+  call.headers.emplace_back("Matins-Signature", std::move(signature));
   return absl::OkStatus();
 }
 
@@ -143,7 +144,7 @@ absl::StatusOr<HttpCall> CallOf(const Channel& channel, const AlertMessage& mess
       Json json = {{"msg_type", "text"}, {"content", {{"text", Words(message, kOtherText)}}}};
       if (!secret.empty()) {
         json["timestamp"] = absl::StrCat(absl::ToUnixSeconds(now));
-        json["sign"] = FeishuSign(secret, now);
+        ASSIGN_OR_RETURN(json["sign"], FeishuSign(secret, now));
       }
       call.body = Dump(json);
       break;
@@ -151,9 +152,9 @@ absl::StatusOr<HttpCall> CallOf(const Channel& channel, const AlertMessage& mess
     case ChannelKind::kDingtalk:
       call.body = Dump({{"msgtype", "text"}, {"text", {{"content", Words(message, kOtherText)}}}});
       if (!secret.empty()) {
+        ASSIGN_OR_RETURN(const std::string sign, DingtalkSign(secret, now));
         absl::StrAppend(&call.url, absl::StrContains(call.url, '?') ? "&" : "?",
-                        "timestamp=", absl::ToUnixMillis(now),
-                        "&sign=", Percent(DingtalkSign(secret, now)));
+                        "timestamp=", absl::ToUnixMillis(now), "&sign=", Percent(sign));
       }
       break;
     case ChannelKind::kWecom:

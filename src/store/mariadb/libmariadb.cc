@@ -5,17 +5,16 @@
 namespace matins::mariadb {
 namespace {
 
-struct Loaded {
-  Loaded()
-      : status(LoadClientLibrary("libmariadb.so.3", "libmariadb3",
-                                 {
+absl::Status Fill(Libmariadb& library) {
 #define MATINS_LIBMARIADB_FUNCTION(name) {#name, reinterpret_cast<void**>(&library.name)},
-                                     MATINS_LIBMARIADB_FUNCTIONS(MATINS_LIBMARIADB_FUNCTION)
+  return LoadClientLibrary("libmariadb.so.3", "libmariadb3",
+                           {MATINS_LIBMARIADB_FUNCTIONS(MATINS_LIBMARIADB_FUNCTION)});
 #undef MATINS_LIBMARIADB_FUNCTION
-                                 })) {
-  }
+}
+
+struct Loaded {
   Libmariadb library;
-  absl::Status status;
+  absl::Status status = Fill(library);
 };
 
 const Loaded& Load() {

@@ -5,17 +5,15 @@
 namespace matins::postgresql {
 namespace {
 
-struct Loaded {
-  Loaded()
-      : status(LoadClientLibrary("libpq.so.5", "libpq5",
-                                 {
+absl::Status Fill(Libpq& library) {
 #define MATINS_LIBPQ_FUNCTION(name) {#name, reinterpret_cast<void**>(&library.name)},
-                                     MATINS_LIBPQ_FUNCTIONS(MATINS_LIBPQ_FUNCTION)
+  return LoadClientLibrary("libpq.so.5", "libpq5", {MATINS_LIBPQ_FUNCTIONS(MATINS_LIBPQ_FUNCTION)});
 #undef MATINS_LIBPQ_FUNCTION
-                                 })) {
-  }
+}
+
+struct Loaded {
   Libpq library;
-  absl::Status status;
+  absl::Status status = Fill(library);
 };
 
 const Loaded& Load() {
