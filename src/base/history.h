@@ -16,7 +16,8 @@ namespace matins {
 
 struct HistoryEvent {
   absl::string_view type;    // claim, start, hb, ckpt, commit, complete, fail, resolve, reap, stop, ...
-  absl::string_view result;  // inv, ok, refused, info (no answer came)
+  // inv, ok, refused, info (no answer came), busy (nothing took effect; it is asked again)
+  absl::string_view result;
   absl::string_view node;
   absl::string_view job;
   absl::string_view period;

@@ -66,8 +66,7 @@ absl::Status FinishLane::AnswerCheckpoints(const std::vector<InHand*>& runs) {
     if (refusal.why == "checkpoint" && run.asks.front().in_doubt && number > run.checkpoint) {
       refusal.why.clear();
     }
-    Testify(node_, "ckpt", refusal.accepted() ? "ok" : "refused", requests[i].ticket, number,
-            refusal.why);
+    Testify(node_, "ckpt", Told(refusal), requests[i].ticket, number, refusal.why);
     if (refusal.busy()) {
       busy = true;  // the ask stays, and is sent again
       continue;
@@ -100,8 +99,7 @@ absl::Status FinishLane::AnswerFences(const std::vector<InHand*>& runs) {
   for (size_t i = 0; i < runs.size(); ++i) {
     const Refusal& refusal = (*answers)[i].refusal;
     const LiveRun& run = *runs[i]->run;
-    Testify(node_, "hb", refusal.accepted() ? "ok" : "refused", requests[i].ticket, -1,
-            refusal.why);
+    Testify(node_, "hb", Told(refusal), requests[i].ticket, -1, refusal.why);
     if (refusal.busy()) {
       busy = true;
       continue;

@@ -192,8 +192,7 @@ absl::Status FinishLane::WriteEnds() {
   bool busy = false;
   for (size_t i = 0; i < runs.size(); ++i) {
     const Refusal& refusal = (*answers)[i];
-    Testify(node_, HistoryType(*runs[i]->outcome), refusal.accepted() ? "ok" : "refused",
-            requests[i].ticket, -1,
+    Testify(node_, HistoryType(*runs[i]->outcome), Told(refusal), requests[i].ticket, -1,
             refusal.accepted() ? Word(runs[i]->outcome->kind) : absl::string_view(refusal.why));
     if (refusal.accepted()) {
       Accepted(*runs[i]);

@@ -7,10 +7,11 @@
 #include "absl/strings/string_view.h"
 #include "engine/node.h"
 #include "job/values.h"
+#include "store/store.h"
 
 namespace matins {
 
-// `result`: inv, ok, refused, info; of a resolve also yes and no.
+// `result`: inv, ok, refused, info, busy; of a resolve also yes and no.
 inline void Testify(EngineNode& node, absl::string_view type, absl::string_view result,
                     const Ticket& ticket, int64_t number = -1, absl::string_view detail = "") {
   if (!node.testifies) return;
@@ -26,6 +27,12 @@ inline void Testify(EngineNode& node, absl::string_view type, absl::string_view 
                        .detail = detail,
                        .boot = node.clock.BootNow(),
                        .wall = node.clock.WallNow()});
+}
+
+// What `refusal` is in a testimony. A busy row is no refusal: the same call may be taken later
+// (I9).
+inline absl::string_view Told(const Refusal& refusal) {
+  return refusal.accepted() ? "ok" : refusal.busy() ? "busy" : "refused";
 }
 
 }  // namespace matins

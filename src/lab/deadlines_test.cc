@@ -1,6 +1,8 @@
 // A whole node over a slow network: what stops its runs is counted from before each request (I19).
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "engine/lanes.h"
@@ -15,6 +17,30 @@
 
 namespace matins {
 namespace {
+
+using ::testing::ElementsAre;
+
+// Answers so many calls of Finish as a store does whose rows another transaction has.
+class BusyStore final : public FaultyStore {
+ public:
+  BusyStore(std::unique_ptr<Store> store, Network& network, Referee& referee, int& times)
+      : FaultyStore(std::move(store), network, referee), times_(times) {}
+  absl::StatusOr<std::vector<Refusal>> Finish(absl::Span<const FinishRequest> requests) override {
+    if (times_ == 0) return FaultyStore::Finish(requests);
+    --times_;
+    return std::vector<Refusal>(requests.size(), Refusal{"busy"});
+  }
+
+ private:
+  int& times_;
+};
+
+struct Commits final : History {
+  void Record(const HistoryEvent& event) override {
+    if (event.type == "commit") commits.push_back(std::string(event.result));
+  }
+  std::vector<std::string> commits;
+};
 
 class Deadlines : public ::testing::Test {
  protected:
@@ -37,11 +63,12 @@ class Deadlines : public ::testing::Test {
     NodeParts parts;
     parts.options.id.name = "n1";
     parts.clock = &clock_;
+    parts.history = &history_;
     parts.runner = &runner_;
     parts.random = std::make_unique<SeededRandom>(1);
     parts.open_store = [this](LaneKind) -> absl::StatusOr<std::unique_ptr<Store>> {
       ASSIGN_OR_RETURN(std::unique_ptr<Store> store, database_.Open());
-      return std::make_unique<FaultyStore>(std::move(store), network_, referee_);
+      return std::make_unique<BusyStore>(std::move(store), network_, referee_, busy_);
     };
     auto lanes = Lanes::Open(std::move(parts));
     ASSERT_TRUE(lanes.ok()) << lanes.status();
@@ -55,7 +82,6 @@ class Deadlines : public ::testing::Test {
       return CallFate::kFine;
     };
     // Up to the first fire, and a run of it that goes on for ever.
-    script_.then = absl::InfiniteDuration();
     slow_ = "Start";
     for (int second = 0; second < 120 && runner_.Alive().empty(); ++second) {
       clock_.Advance(absl::Seconds(1));
@@ -78,7 +104,9 @@ class Deadlines : public ::testing::Test {
   absl::string_view slow_;           // the verb whose request is under way for long
   absl::Duration sent_;              // when it was sent last
   std::function<void()> meanwhile_;  // what happens while the first run's START is under way
-  Script script_;
+  int busy_ = 0;                     // calls of Finish that find their rows locked
+  Commits history_;
+  Script script_{.then = absl::InfiniteDuration()};
   ScriptedRunner runner_{clock_, [this](const RunRequest&) { return script_; }};
   std::unique_ptr<Lanes> lanes_;
 };
@@ -91,6 +119,24 @@ TEST_F(Deadlines, OfABeatCountFromBeforeItsRequest) {
   lanes_->Step(LaneKind::kBeat);
   EXPECT_EQ(sent_ + absl::Seconds(4), clock_.BootNow());
   EXPECT_EQ(runner_.NextAt(), StopOf(sent_));
+}
+
+class BusyRow : public Deadlines {
+ protected:
+  BusyRow() {
+    script_.then = absl::Seconds(1);
+    busy_ = 1;
+  }
+};
+
+// "refused" would be a last word, and the end that is taken right after it would belie it (I9).
+TEST_F(BusyRow, IsNoRefusalOfAnEndThatIsSentAgain) {
+  clock_.Advance(absl::Seconds(1));
+  lanes_->Step(LaneKind::kFinish);
+  EXPECT_THAT(history_.commits, ElementsAre("inv", "busy"));
+  clock_.Advance(absl::Seconds(1));
+  lanes_->Step(LaneKind::kFinish);
+  EXPECT_THAT(history_.commits, ElementsAre("inv", "busy", "inv", "ok"));
 }
 
 class DrainDuringStart : public Deadlines {

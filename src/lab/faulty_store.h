@@ -29,7 +29,7 @@ struct Network {
   std::function<void(std::function<void()>)> late;
 };
 
-class FaultyStore final : public Store {
+class FaultyStore : public Store {
  public:
   // `network` and `referee` outlive it.
   FaultyStore(std::unique_ptr<Store> store, Network& network, Referee& referee)
