@@ -1,6 +1,7 @@
 """matins lab: prove the promises on real processes and servers, and keep the evidence. docs/lab.md has the whole."""
 import argparse
 import os
+import signal
 import sys
 
 if sys.version_info < (3, 11):
@@ -54,6 +55,7 @@ def by_option(command):
 
 def main(arguments):
     options = parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))      # so that what was started is ended
     try:
         return getattr(commands, options.command)(options)
     except Bad as e:

@@ -12,9 +12,10 @@ import keep
 import report
 from experiment import Bad, shipped
 from servers import Missing, Servers
-from stage import Stage
+from stage import Anew, Stage
 
 AT_A_TIME = 3        # mostly they wait for leases to end
+TRIES = 8            # that a sample has to come to be what it was to be
 print_lock = threading.Lock()
 
 
@@ -96,13 +97,18 @@ class Batch:
                 raise Bad(f'{experiment.name}: {key} changed while it ran ({self.fixed[key]} and {value}); run it again')
 
     def sample(self, experiment, conditions, folder):
-        stage = Stage(experiment, conditions, self.servers, os.path.basename(folder))
-        try:
-            stage.play()
-            stage.kill_all()
-            collect.collect(stage, folder)
-        finally:
-            stage.end()
+        for last in (False,) * (TRIES - 1) + (True,):
+            stage = Stage(experiment, conditions, self.servers, os.path.basename(folder))
+            try:
+                stage.play()
+                stage.kill_all()
+                collect.collect(stage, folder)
+                return
+            except Anew:
+                if last:
+                    raise RuntimeError('a node was stopped in a transaction, each time') from None
+            finally:
+                stage.end()
 
 
 class Locked(Servers):

@@ -1,11 +1,12 @@
 """What the job of an experiment runs: steps into a business table, guarded or not, and gates at which it waits to be told.
 
-    body.py FOLDER GUARD GATE STEPS SECONDS
+    body.py FOLDER GUARD GATE STEPS SECONDS MARKS
 
 GUARD  fence: raise, then each step under the fence, in its own transaction; key: each step once by a unique key;
        none: nothing, as a job that trusts its lock
 GATE   before or after the effect, or none. The nth start of all makes FOLDER/ran.n and waits there for go.n, whose text is
        its exit status, or for `go`, which lets all of them end well
+MARKS  rising: the checkpoint is the number of the step; falling: it goes down, as no good job's does
 What it does stands in business.db: `entry` has no key of its own, so that what was done twice is there twice; `alive` has
 when each start began and ended.
 """
@@ -43,7 +44,7 @@ def wait(folder, n):
         time.sleep(0.01)
 
 
-def main(folder, guard, gate, steps, seconds):
+def main(folder, guard, gate, steps, seconds, marks):
     me = dict(job=os.environ.get('MATINS_JOB', 'work'), period=os.environ.get('MATINS_PERIOD', os.environ.get('LAB_PERIOD', '')),
               generation=int(os.environ.get('MATINS_GENERATION', 1)), fence=int(os.environ.get('MATINS_FENCE', 0)))
     db = sqlite3.connect(os.path.join(folder, 'business.db'), timeout=30, isolation_level=None)
@@ -61,7 +62,7 @@ def main(folder, guard, gate, steps, seconds):
     try:
         status = wait(folder, n) if gate == 'before' else 0
         if status == 0:
-            status = effects(db, folder, guard, me, first, steps, seconds)
+            status = effects(db, folder, guard, me, first, steps, seconds, marks)
         if status == 0 and gate == 'after':
             status = wait(folder, n)
         return status
@@ -71,7 +72,7 @@ def main(folder, guard, gate, steps, seconds):
         db.execute('update alive set ended = ? where n = ?', (time.time(), n))
 
 
-def effects(db, folder, guard, me, first, steps, seconds):
+def effects(db, folder, guard, me, first, steps, seconds, marks):
     for step in range(first, steps + 1):
         time.sleep(seconds)
         at = me | dict(step=step, at=time.time())
@@ -86,10 +87,12 @@ def effects(db, folder, guard, me, first, steps, seconds):
         if new:
             db.execute('insert into entry values (:job, :period, :step, :generation, :fence, :at)', at)
         db.execute('commit')
-        if guard == 'fence' and 'MATINS_SOCKET' in os.environ and checkpoint(step, 2) is False:
-            return STALE
+        if guard == 'fence' and 'MATINS_SOCKET' in os.environ:
+            taken = checkpoint(step if marks == 'rising' else steps + 1 - step, 2)
+            if taken is False and marks == 'rising':
+                return STALE
     return 0
 
 
 if __name__ == '__main__':
-    sys.exit(main(*sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5])))
+    sys.exit(main(*sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5]), sys.argv[6]))

@@ -17,19 +17,27 @@ def run(options):
     if options.store and options.store not in STORES and not options.store.startswith(('postgresql://', 'mariadb://')):
         raise Bad(f'--store {options.store}: write {", ".join(STORES)}, postgresql://... or mariadb://...')
     if options.what == ['full'] and not options.store:
-        return max(run_on(options, store) for store in STORES)
-    return run_on(options, options.store)
+        return max(tell(batch_on(options, store, on_that_alone=True)) for store in STORES)
+    if options.what == ['mutants']:
+        batches = [(store, batch_on(options, store, on_that_alone=True)) for store in ([options.store] if options.store else STORES)]
+        return mutants.tell([(store, batch) for store, batch in batches if batch.experiments], whole=not options.only)
+    batch = batch_on(options, options.store)
+    if all(e.told.get('catches') for e in batch.experiments):
+        return mutants.tell([(batch.experiments[0].candidate['store'], batch)], whole=False)
+    return tell(batch)
 
 
-def run_on(options, store):
+def batch_on(options, store, on_that_alone=False):
+    """`on_that_alone`: without those that this kind of store has no place for."""
     experiments = experiments_of(options.what, store)
     if options.only:
         unknown = set(options.only) - {e.name for e in experiments}
         if unknown:
             raise Bad(f'--only {", ".join(sorted(unknown))}: not among them; `matins lab list` shows them')
         experiments = [e for e in experiments if e.name in options.only]
-    batch = Batch(experiments, options.keep, LAB_BUILD, ' '.join(options.what), options.at_a_time, options.by)
-    return mutants.tell(batch) if all(e.told.get('catches') for e in experiments) else tell(batch)
+    if on_that_alone:
+        experiments = [e for e in experiments if e.candidate['store'] == store]
+    return Batch(experiments, options.keep, LAB_BUILD, ' '.join(options.what), options.at_a_time, options.by)
 
 
 def tell(batch):
@@ -62,6 +70,12 @@ def verify(options):
     if options.seal and not wrong and keep.seal_of(options.folder) != options.seal:
         wrong.append(f'the seal is {keep.seal_of(options.folder)}, not {options.seal}')
     verdicts = {}
+    if os.path.exists(os.path.join(options.folder, 'soak.json')):
+        try:
+            verdicts, differ = soak_.verify(options.folder)
+            wrong += differ
+        except (ValueError, KeyError, TypeError, IndexError, OSError) as e:
+            wrong.append(f'cannot be judged again: {type(e).__name__} {e}')
     for path, registered, record in records_of(options.folder):
         name = os.path.basename(path)
         if record is None:

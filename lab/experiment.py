@@ -17,20 +17,24 @@ STORES = 'sqlite', 'postgresql', 'mariadb'
 CONDITIONS = {
     'store': 'sqlite', 'seed': 1, 'mutant': 'none',
     'topology.nodes': 1, 'topology.link': 'direct', 'topology.redis': 'none', 'topology.callers': 0,
+    'topology.server': 'shared', 'topology.replication': 'none', 'topology.disk': 'roomy', 'topology.clock': "the machine's", 'topology.skew': 0,
     'client.ttl': '2s', 'client.door': 'serve', 'client.slots': 64,
     'data.days': 1, 'data.poison': 0,
     'job.misfire': 'each', 'job.max_periods': 30, 'job.order': 'usual', 'job.max_parallel': 1, 'job.attempts': 5, 'job.backoff': '100ms..200ms',
     'job.recovery': 'rerun', 'job.timeout': '60s', 'job.guard': 'fence', 'job.gate': 'none', 'job.steps': 1, 'job.seconds': 0.0,
-    'job.limit': 0, 'job.copies': 1, 'job.lock': 'own',
-    'fault.action': 'none', 'fault.point': 'none', 'fault.length': 1.6,
+    'job.limit': 0, 'job.limit_of': 'job', 'job.copies': 1, 'job.lock': 'own', 'job.commit': 'node', 'job.source_days': 0,
+    'job.marks': 'rising',
+    'fault.action': 'none', 'fault.point': 'none', 'fault.length': 1.6, 'fault.step': 0.0,
 }
 CHOICES = {
-    'topology.link': ('direct', 'proxy'), 'topology.redis': ('none', 'quick door'), 'client.door': ('serve', 'exec', 'direct'), 'job.misfire': ('skip', 'latest', 'each'),
+    'topology.server': ('shared', 'own'), 'topology.replication': ('none', 'synchronous', 'asynchronous'), 'topology.disk': ('roomy', 'small'),
+    'topology.clock': ("the machine's", 'its own'), 'topology.link': ('direct', 'proxy'), 'topology.redis': ('none', 'quick door'), 'client.door': ('serve', 'exec', 'direct'), 'job.misfire': ('skip', 'latest', 'each'),
     'job.guard': ('fence', 'key', 'none'), 'job.gate': ('none', 'before', 'after'), 'job.order': ('usual', 'strict', 'none'),
-    'job.lock': ('own', 'shared'), 'job.recovery': ('rerun', 'resume', 'hold'),
+    'job.lock': ('own', 'shared'), 'job.limit_of': ('job', 'key', 'tenant'), 'job.commit': ('node', 'job'), 'job.marks': ('rising', 'falling'), 'job.recovery': ('rerun', 'resume', 'hold'),
 }
 KEYS = {'name', 'topic', 'kind', 'selected_chapter', 'claim_from_article', 'promises', 'changed', 'fixed', 'baseline', 'candidate', 'actions',
-        'minimum', 'pass_when', 'stop_when', 'noise', 'replays', 'keeps_normal', 'core', 'needs_lab_build', 'leaves_open', 'catches', 'at_most'}
+        'minimum', 'pass_when', 'stop_when', 'noise', 'replays', 'keeps_normal', 'core', 'needs_lab_build', 'leaves_open', 'catches', 'at_most',
+        'only_on'}
 NEEDED = 'name', 'topic', 'kind', 'selected_chapter', 'claim_from_article', 'promises', 'changed', 'baseline', 'candidate', 'actions', 'pass_when'
 STOPS = 'doubled', 'lost', 'plan', 'deadlock', 'lock wait', 'inconsistent'
 SIGNS = {'==': operator.eq, '!=': operator.ne, '>=': operator.ge, '<=': operator.le, '<': operator.lt, '>': operator.gt}
@@ -106,8 +110,7 @@ class Experiment:
         for which in ('baseline', 'candidate'):
             if not 0 <= getattr(self, which)['topology.nodes'] <= 6:
                 self.bad(f'[{which}] topology.nodes: up to six')
-            if getattr(self, which)['topology.link'] == 'proxy' and getattr(self, which)['store'] == 'sqlite':
-                self.bad(f'[{which}] topology.link = "proxy": a SQLite store has no link; write store = "postgresql" or "mariadb"')
+            self.check_place(which, getattr(self, which))
             for test in self.told['pass_when'].get(which, ()) or self.bad(f'pass_when.{which} is missing: what is not said cannot fail'):
                 if not TEST.match(test):
                     self.bad(f"pass_when: {test!r}; write MEASURE == VALUE, with ==, !=, <, <=, > or >=")
@@ -116,6 +119,14 @@ class Experiment:
         for stop in self.told.get('stop_when', ()):
             if stop not in STOPS:
                 self.bad(f'stop_when: {stop!r}; these are: {", ".join(STOPS)}')
+
+    def check_place(self, which, c):
+        if c['topology.link'] == 'proxy' and c['store'] == 'sqlite':
+            self.bad(f'[{which}] topology.link = "proxy": a SQLite store has no link; write store = "postgresql" or "mariadb"')
+        if c['topology.server'] == 'own' and c['store'] == 'sqlite':
+            self.bad(f'[{which}] topology.server = "own": a SQLite store has no server; write store = "postgresql" or "mariadb"')
+        if c['topology.replication'] != 'none' and (c['store'], c['topology.server'], c['topology.link']) != ('postgresql', 'own', 'direct'):
+            self.bad(f'[{which}] topology.replication: the lab has it for store = "postgresql", topology.server = "own", topology.link = "direct"')
 
     def beside(self, name):
         """An experiment that lies beside this one, or ships."""
@@ -130,11 +141,14 @@ class Experiment:
 
     def on(self, store):
         """The same experiment on another kind of store: both conditions alike, so it stays one changed variable."""
-        if self.told['changed'] == 'store':
+        if self.told['changed'] == 'store' or store not in self.told.get('only_on', (store,)):
             return self
-        for conditions in (self.baseline, self.candidate):
-            # A link that can be made worse is there between a node and a server only.
-            if store != 'sqlite' or conditions['topology.link'] == 'direct':
+        # A link that can be made worse and a process that can be killed are there with a server only.
+        both = self.baseline, self.candidate
+        served = any(c['topology.link'] == 'proxy' or c['topology.server'] == 'own' for c in both)
+        ours = served or any(c['topology.clock'] == 'its own' for c in both)      # what is done there is done to nobody else's server
+        if not (served if store == 'sqlite' else ours and '://' in store):
+            for conditions in both:
                 conditions['store'] = store
         return self
 

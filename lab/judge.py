@@ -23,6 +23,7 @@ NEEDED = ('conditions.json', 'actions.jsonl', 'business.json', 'effects.jsonl', 
 VALID, INVALID, INCONCLUSIVE = 'valid', 'invalid', 'inconclusive'
 # In these two baselines must be equal; of the others each run has its own.
 EXACT = 'settled', 'broken', 'done', 'skipped', 'failed', 'effects', 'doubled', 'missing', 'stopped'
+GRACE = 0.2     # of the lab's job (stage.py)
 
 
 class Sample:
@@ -67,9 +68,10 @@ class Sample:
             done=final.count('DONE'), skipped=final.count('SKIPPED'), failed=final.count('FAILED'), rows=len(final),
             claims=stats['claims'], commits=stats['commits'], lost=stats['lost'], reopened=stats['reopened'],
             re_executions=stats['re_executions'],
-            refusals=nodes.refusals(answers), unknown=sum(n for what, n in answers.items() if what.endswith(' info')),
+            refusals=nodes.refusals(answers), unknown=nodes.unknowns(answers),
             resolved_yes=answers['resolve yes'], resolved_no=answers['resolve no'],
-            attempts_failed=sum(e['op'] == 'fail' for e in of['jr']), heartbeats=sum(e['op'] == 'hb' for e in of['jr']),
+            stopped_themselves=self.actions_of_guards(), attempts_failed=sum(e['op'] == 'fail' for e in of['jr']), attempt_rows=len(self.raw('job_run')),
+            leased_past_time_out=past_time_out(of['jr'], float(c['job.timeout'].rstrip('s')) + GRACE), heartbeats=sum(e['op'] == 'hb' for e in of['jr']),
             starts=len(self.business['alive']), resumed_at=max((row['resume'] for row in self.business['alive']), default=0), effects=len(self.business['entry']),
             doubled=sum(n > 1 for n in entries.values()),
             missing=sum((job, period, step) not in entries for job, period in done for step in range(1, c['job.steps'] + 1)),
@@ -87,6 +89,15 @@ class Sample:
         codes = [a['more'].split() for a in self.actions if a['what'] == 'exit codes']
         if codes:
             found['callers_ok'] = codes[0].count('0')
+        return found
+
+    def actions_of_guards(self):
+        """How many runs were ended because their lease was over, or nearly so."""
+        found = 0
+        for name in sorted(os.listdir(self.folder)):
+            if name.startswith('node-'):
+                with open(self.path(name), encoding='utf-8', errors='replace') as f:
+                    found += sum(' run_ended ' in line and 'stopped: lease' in line for line in f)
         return found
 
     def done_rows(self):
@@ -144,6 +155,12 @@ class Sample:
         else:
             found = []
         return min(found, key=lambda f: f[0], default=(float('inf'), None, 'end'))
+
+
+def past_time_out(journal, timeout):
+    """How many beats leased a run for longer than it may take, its grace included."""
+    begun = {e['token']: e['db'] for e in journal if e['op'] == 'claim'}
+    return sum(e['lease_until'] > begun.get(e['token'], float('inf')) + timeout + 1e-3 for e in journal if e['op'] == 'hb')
 
 
 def most_at_once(business, key):

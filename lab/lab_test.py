@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The lab's own rules, through the command as people type it. MATINS_BINARY names the program."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,8 @@ sys.path.insert(0, HERE)
 MATINS = os.environ['MATINS_BINARY']
 
 import keep  # noqa: E402
-from experiment import FOLDER, Bad, Experiment, shipped  # noqa: E402
+import mutants  # noqa: E402
+from experiment import FOLDER, STORES, Bad, Experiment, shipped  # noqa: E402
 
 GOOD = '''
 name = "t.good"
@@ -73,6 +75,16 @@ class Files(unittest.TestCase):
     def test_a_recovery_replays_the_sample_that_failed(self):
         with open(os.path.join(FOLDER, 'ownership.recovering.toml')) as f:
             self.refused(f.read().replace('[fixed]', '[fixed]\ndata.days = 2'), 'ownership.failing', 'data.days')
+
+    def test_each_protection_is_taken_out_or_it_is_said_why_not(self):
+        """On each kind of store, and not both."""
+        source = os.path.join(HERE, '..', 'src', 'base', 'fault.cc')
+        with open(source) as f:
+            known = set(re.findall(r'\{"(\w+)", Mutant::', f.read())) - {'none'}
+        shown = {(e.candidate['mutant'], store) for store in STORES for e in (e.on(store) for e in shipped('mutants')) if e.candidate['store'] == store}
+        told = set(mutants.elsewhere())
+        self.assertEqual({(name, store) for name in known for store in STORES}, shown | told)
+        self.assertEqual(shown & told, set())
 
     def test_secrets_are_masked(self):
         told = keep.masked('postgresql://ann:s3cret@db/x password=hunter2 {"api_key": "k9"} fence_token: 7')
@@ -212,7 +224,7 @@ class Runs(unittest.TestCase):
 
     def test_mutants_are_noticed(self):
         names = 'mutants.no_fence_bump', 'mutants.no_cap', 'mutants.silent_beat', 'mutants.no_fence_check', 'mutants.no_lease_check'
-        told = self.lab('run', 'mutants', *(word for name in names for word in ('--only', name)), '--keep', self.root)
+        told = self.lab('run', 'mutants', '--store', 'sqlite', *(word for name in names for word in ('--only', name)), '--keep', self.root)
         self.assertIn('5 of 5 noticed', told)
 
     def test_a_mutant_that_nobody_notices_is_told(self):
@@ -224,6 +236,7 @@ class Runs(unittest.TestCase):
     def test_a_soak_of_a_moment(self):
         told = self.lab('soak', '--minutes', '0.2', '--shape', 'lonely', '--keep', self.root)
         self.assertIn('valid; evidence', told)
+        self.assertIn('valid         lonely', self.lab('verify', self.kept(1)))
         figures = keep.read_json(self.kept(1, 'soak.json'))['figures'][0]
         self.assertEqual((figures['lost'], figures['doubled'], figures['violations']), (0, 0, {}))
         for what in ('fires', 'takeovers', 'refusals', 'faults'):

@@ -45,7 +45,7 @@ class Nemesis:
         choices = {self.kill_node: 3, self.stop_node: 4, self.stop_guard: 2, self.stop_body: 2, self.kill_guard: 2,
                    self.kill_body: 2, self.delete_row: 3}
         for name, cut in self.cuts:
-            choices[lambda name=name, cut=cut: self.did(name, cut())] = 2
+            choices[lambda name=name, cut=cut: self.cut(name, cut)] = 2
         act, = self.rng.choices(list(choices), list(choices.values()))
         act()
 
@@ -56,12 +56,17 @@ class Nemesis:
                 self.did('ended_by_itself', f'{member.log} {member.process.returncode}')
                 member.start()
 
-    def victim(self):
-        alive = [member for member in self.members if member.alive()]
+    def cut(self, name, cut):
+        told = cut()
+        if told is not False:            # it was not its turn
+            self.did(name, told)
+
+    def victim(self, but=()):
+        alive = [member for member in self.members if member.alive() and member not in but]
         return self.rng.choice(alive) if alive else None
 
     def kill_node(self):
-        member = self.victim()
+        member = self.victim(but=self.members[:1] if len(self.members) > 1 else ())     # one lives on: what it uses is measured
         if member:
             member.kill()
             self.did('kill_node', member.log)

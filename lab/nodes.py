@@ -58,6 +58,15 @@ def children():
     return found
 
 
+def state_of(pid):
+    """A letter as in proc(5); None: no such process."""
+    try:
+        with open(f'/proc/{pid}/stat') as f:
+            return f.read().rpartition(')')[2].split()[0]
+    except OSError:
+        return None
+
+
 def guards_and_bodies(member):
     """The processes under a node: the guards are its children, the bodies theirs."""
     family = children()
@@ -81,6 +90,11 @@ def seen(members):
             with open(member.history) as f:
                 count.update(f"{e['type']} {e['res']}" for e in map(json.loads, f))
     return count
+
+
+def unknowns(count):
+    """Ends of runs whose answer did not come."""
+    return sum(n for what, n in count.items() if re.fullmatch('(commit|complete|fail) info', what))
 
 
 def refusals(count):

@@ -1,6 +1,7 @@
 """A link between a node and its database that can be made worse: an answer lost, a call held back, nothing let through, cut."""
 import socket
 import threading
+import time
 
 # What the call that writes a run's end has in it, by the kind of store.
 COMMIT = dict(postgresql=b'select v.n, v.noted', mariadb=b'"op":"commit"')
@@ -10,7 +11,8 @@ class Proxy:
     def __init__(self, server_port, kind):
         self.server_port, self.commit = server_port, COMMIT[kind]
         self.lock = threading.Condition()
-        self.drop, self.hold, self.held, self.silent, self.hits = False, False, 0, False, 0
+        self.drop, self.hold, self.again, self.held, self.hits = False, False, False, 0, 0
+        self.shut, self.delay = set(), 0      # which ways carry nothing, 'up' to the server and 'down'; seconds that each piece takes
         self.pairs = []
         self.listener = socket.create_server(('127.0.0.1', 0))
         self.port = self.listener.getsockname()[1]
@@ -20,36 +22,56 @@ class Proxy:
         while True:
             try:
                 client, _ = self.listener.accept()
-                server = socket.create_connection(('127.0.0.1', self.server_port))
             except OSError:
                 return
+            try:
+                server = socket.create_connection(('127.0.0.1', self.server_port))
+            except OSError:                # the server is away, and comes back
+                client.close()
+                continue
             pair = Pair(self, client, server)
             with self.lock:
                 self.pairs.append(pair)
             for one_way in (pair.upwards, pair.downwards):
                 threading.Thread(target=one_way, daemon=True).start()
 
-    def drop_reply(self):
-        """Of the next end of a run: it takes effect, and nobody is told."""
+    def drop_reply(self, for_all=False):
+        """Of the next end of a run, or of all until release: it takes effect, and nobody is told."""
         with self.lock:
-            self.drop = True
+            self.drop, self.again = True, for_all
 
-    def hold_commit(self):
+    def hold_commit(self, for_all=False):
+        """The next end of a run, or all, is on its way until release, and its client is told at once that the connection broke."""
         with self.lock:
-            self.hold = True
+            self.hold, self.again = True, for_all
 
     def release(self):
         with self.lock:
-            self.hold, self.held = False, 0
+            self.hold, self.drop, self.again, self.held = False, False, False, 0
             self.lock.notify_all()
 
     def blackhole(self):
+        self.shut_ways('up', 'down')
+
+    def mute(self):
+        """Nothing comes to the server any more; its answers would."""
+        self.shut_ways('up')
+
+    def deafen(self):
+        """All comes to the server, and no answer back."""
+        self.shut_ways('down')
+
+    def shut_ways(self, *ways):
         with self.lock:
-            self.silent = True
+            self.shut |= set(ways)
+
+    def slow(self, seconds):
+        """Each piece takes so long, each way."""
+        self.delay = seconds
 
     def open(self):
         with self.lock:
-            self.silent = False
+            self.shut, self.delay = set(), 0
             self.lock.notify_all()
 
     def reset(self):
@@ -72,14 +94,16 @@ class Pair:
     def upwards(self):
         proxy = self.proxy
         for data in self.read(self.client):
+            time.sleep(proxy.delay)
             with proxy.lock:
                 if proxy.commit in data and proxy.drop:
-                    proxy.drop, self.swallow = False, True
+                    proxy.drop, self.swallow = proxy.again, True
                 if proxy.commit in data and proxy.hold:
-                    proxy.hold, proxy.held = False, 1
+                    proxy.hold, proxy.held = proxy.again, 1
                     proxy.hits += 1
+                    self.hang_up()
                     proxy.lock.wait_for(lambda: not proxy.held)
-                proxy.lock.wait_for(lambda: not proxy.silent)
+                proxy.lock.wait_for(lambda: 'up' not in proxy.shut)
             self.write(self.server, data)
         # What is on its way still arrives: a client that has gone away does not unsay it.
         try:
@@ -90,14 +114,21 @@ class Pair:
     def downwards(self):
         proxy = self.proxy
         for data in self.read(self.server):
+            time.sleep(proxy.delay)
             with proxy.lock:
-                proxy.lock.wait_for(lambda: not proxy.silent)
+                proxy.lock.wait_for(lambda: 'down' not in proxy.shut)
                 if self.swallow:
                     proxy.hits += 1
             if self.swallow:
                 break
             self.write(self.client, data)
         self.close()
+
+    def hang_up(self):
+        try:
+            self.client.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
 
     @staticmethod
     def read(end):

@@ -3,10 +3,12 @@ import glob
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 
+from nodes import children, state_of, tell
 from program import PATIENCE, eventually
 
 PACKAGES = dict(initdb='postgresql', postgres='postgresql', psql='postgresql-client', mariadbd='mariadb-server',
@@ -39,15 +41,23 @@ def run(words, **more):
 
 
 class Server:
-    def __init__(self):
+    """One server: its processes may be killed, stopped and begun again, on the same data and the same port. `preload` is a library in
+    its environment, `disk` the MiB that its folder may have: a file system of its own, which only root may make."""
+
+    ending = signal.SIGTERM
+
+    def __init__(self, preload=None, disk=0):
         self.folder = tempfile.mkdtemp(prefix='mtls')
-        self.log = os.path.join(self.folder, 'log')
+        self.mounted = disk and small_disk(self.folder, disk)
+        self.env = {**os.environ, **(preload or {})}
+        self.log = os.path.join(self.folder, 'log') if not disk else self.folder + '.log'
         self.port = free_port()
-        self.process = None
+        self.process = self.launched = None
 
     def start(self, words, alive, **more):
+        self.launched = words, alive, more
         with open(self.log, 'ab') as log:
-            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **more)
+            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, **more)
 
         def answers():
             if self.process.poll() is not None:
@@ -56,53 +66,145 @@ class Server:
             return alive()
         eventually(os.path.basename(words[0]), answers)
 
+    def again(self):
+        """Where it did not come back by itself."""
+        if self.process.poll() is not None:
+            words, alive, more = self.launched
+            self.start(words, alive, **more)
+        else:
+            eventually('the server', self.launched[1])
+
+    def processes(self):
+        family, found = children(), [self.process.pid] if self.process and self.process.poll() is None else []
+        for pid in found:
+            found += family.get(pid, [])
+        return found
+
+    def kill(self):
+        """All its processes at one instant."""
+        pids = self.processes()
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in pids:
+                tell(pid, number)
+        self.process.wait(PATIENCE)
+        eventually('the end of all its processes', lambda: all(state_of(pid) in (None, 'Z', 'X') for pid in pids))
+
+    def tell_all(self, number):
+        for pid in self.processes():
+            tell(pid, number)
+
     def stop(self):
         if self.process and self.process.poll() is None:
-            self.process.terminate()
+            self.tell_all(signal.SIGCONT)
+            self.process.send_signal(self.ending)
             try:
                 self.process.wait(PATIENCE / 2)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait(PATIENCE)
+        if self.mounted:
+            subprocess.run(['umount', '-l', self.folder], capture_output=True, check=False)
+            os.remove(self.log)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def small_disk(folder, mebibytes):
+    done = subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={mebibytes}m,mode=700', 'tmpfs', folder], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Missing(f'a small disk needs root, to mount one: {done.stderr.strip()}')
+    return True
 
 
 class Postgres(Server):
     kind = 'postgresql'
+    ending = signal.SIGINT      # waits for nobody
 
-    def __init__(self):
-        initdb, postgres, self.psql = program('initdb', 'postgresql'), program('postgres', 'postgresql'), program('psql', 'postgresql-client')
-        super().__init__()
-        user = {}
+    def __init__(self, **more):
+        initdb, self.postgres, self.psql = program('initdb', 'postgresql'), program('postgres', 'postgresql'), program('psql', 'postgresql-client')
+        super().__init__(**more)
+        self.user = {}
         if os.getuid() == 0:                     # it refuses to run as root
             name = next(n for n in ('postgres', 'nobody') if n in {p.pw_name for p in pwd.getpwall()})
-            user = dict(user=name)
+            self.user = dict(user=name)
             shutil.chown(self.folder, name)
             os.chmod(self.folder, 0o755)
             open(self.log, 'a').close()
-        data = os.path.join(self.folder, 'data')
-        run([initdb, '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'], cwd=self.folder, **user)
-        self.start([postgres, '-D', data, '-c', 'listen_addresses=127.0.0.1', '-p', str(self.port), '-c', 'unix_socket_directories=',
+        self.data = os.path.join(self.folder, 'data')
+        run([initdb, '-D', self.data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'], cwd=self.folder, **self.user)
+        self.begin()
+
+    def begin(self):
+        self.start([self.postgres, '-D', self.data, '-c', 'listen_addresses=127.0.0.1', '-p', str(self.port), '-c', 'unix_socket_directories=',
                     '-c', 'max_connections=200', '-c', 'log_lock_waits=on', '-c', 'log_min_duration_statement=1000',
-                    '-c', 'deadlock_timeout=500ms'], self.answers, cwd=self.folder, **user)
+                    '-c', 'deadlock_timeout=500ms', '-c', 'hot_standby=on'], self.answers, cwd=self.folder, **self.user)
 
     def url(self):
         return f'postgresql://postgres@127.0.0.1:{self.port}/postgres'
 
+    def ask(self, *statements):
+        words = [word for text in statements for word in ('-c', text)]
+        return run([self.psql, '-XAtq', '-v', 'ON_ERROR_STOP=1', f'postgresql://postgres@127.0.0.1:{self.port}/postgres', *words]).strip()
+
     def answers(self):
-        return subprocess.run([self.psql, '-XAtq', self.url(), '-c', 'select 1'], capture_output=True, check=False).returncode == 0
+        return subprocess.run([self.psql, '-XAtq', f'postgresql://postgres@127.0.0.1:{self.port}/postgres', '-c', 'select 1'], capture_output=True,
+                              check=False).returncode == 0
 
     def fresh(self, name):
         return f'{self.url()}?schema={name}'
 
 
+class Standby(Postgres):
+    """A streaming replica of another server."""
+
+    def __init__(self, primary):        # the primary's way of beginning, on a copy
+        Server.__init__(self)
+        self.postgres, self.psql, self.user = primary.postgres, primary.psql, primary.user
+        if self.user:
+            shutil.chown(self.folder, self.user['user'])
+            os.chmod(self.folder, 0o755)
+            open(self.log, 'a').close()
+        self.data = os.path.join(self.folder, 'data')
+        run([program('pg_basebackup', 'postgresql-client'), '-D', self.data, '-R', '-X', 'stream', '-c', 'fast', '--no-sync', '-d',
+             primary.url()], cwd=self.folder, **self.user)
+        self.begin()
+
+
+class Pair(Postgres):
+    """A primary with a streaming replica. Who uses it knows both addresses, and writes where writing is allowed."""
+
+    def __init__(self, synchronous):
+        super().__init__()
+        self.standby = Standby(self)
+        if synchronous:
+            self.ask("alter system set synchronous_standby_names = '*'", 'select pg_reload_conf()')
+        eventually('the replica', lambda: self.ask("select count(*) from pg_stat_replication where state = 'streaming' and sync_state = "
+                                                   f"'{'sync' if synchronous else 'async'}'") == '1')
+
+    def url(self):
+        ports = [self.port] + ([self.standby.port] if hasattr(self, 'standby') else [])
+        return f'postgresql://postgres@{",".join(f"127.0.0.1:{port}" for port in ports)}/postgres'
+
+    def fresh(self, name):
+        return f'{self.url()}?target_session_attrs=read-write&schema={name}'
+
+    def promote(self):
+        """The replica's word counts from here on."""
+        self.standby.tell_all(signal.SIGCONT)
+        if self.standby.ask('select pg_promote(true, 60)') != 't':
+            raise RuntimeError('the replica was not promoted within 60 s')
+
+    def stop(self):
+        self.standby.stop()
+        super().stop()
+
+
 class Mariadb(Server):
     kind = 'mariadb'
 
-    def __init__(self):
+    def __init__(self, **more):
         install, server, self.client = (program('mariadb-install-db', 'mariadb-server'), program('mariadbd', 'mariadb-server'),
                                         program('mariadb', 'mariadb-client'))
-        super().__init__()
+        super().__init__(**more)
         data = os.path.join(self.folder, 'data')
         user = [f'--user={pwd.getpwuid(os.getuid()).pw_name}']
         run([install, '--no-defaults', f'--datadir={data}', '--auth-root-authentication-method=normal', '--skip-test-db',
@@ -141,6 +243,11 @@ class Redis(Server):
 class Servers:
     """Each kind is started when it is first asked for, and once."""
     KINDS = dict(postgresql=Postgres, mariadb=Mariadb, redis=Redis)
+
+    @classmethod
+    def own(cls, kind, replication='none', **more):
+        """One for its caller alone, who stops it."""
+        return Pair(replication == 'synchronous') if replication != 'none' else cls.KINDS[kind](**more)
 
     def __init__(self):
         self.started = {}

@@ -1,5 +1,6 @@
 """A soak: the workload of workload.py under the faults of nemesis.py for as long as one likes, in two shapes, as neither finds what the
 other does; then peace, then the checker."""
+import json
 import os
 import random
 import shutil
@@ -10,6 +11,9 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 
+import judge  # noqa: F401 (finds the checker)
+import checker
+import history
 import keep
 import nodes
 import stores
@@ -19,9 +23,11 @@ from nemesis import Nemesis
 from nodes import Member
 from program import PATIENCE, eventually
 from servers import Missing, Servers
-from workload import Evidence, Work
+from proxy import Proxy
+from workload import TTL, Evidence, Work
 from experiment import Bad
 
+BETWEEN_KILLS = 30      # seconds from one death of the server to the next
 PEACE = 180     # seconds in which all that is due has to be done after the last fault (I20)
 
 
@@ -33,14 +39,20 @@ class Soak:
         self.folder = tempfile.mkdtemp(prefix='mts')
         self.exits.callback(shutil.rmtree, self.folder, True)
         name = 'soak_' + os.path.basename(self.folder).lower()
-        self.store = f'sqlite:{self.folder}/matins.db' if store == 'sqlite' else servers.of(store).fresh(name)
+        self.server = None if store == 'sqlite' else servers.of(store)
+        self.store = f'sqlite:{self.folder}/matins.db' if store == 'sqlite' else self.server.fresh(name)
         self.database = stores.open_store(self.store)
         self.usage, self.violations = [], []
         subprocess.run([nodes.MATINS, 'db', 'migrate'], env=self.env(), check=True, capture_output=True)
         self.work = Work(self.folder)
         with open(os.path.join(self.folder, 'jobs.yaml'), 'w') as f:
             f.write(self.work.jobs())
-        self.members = [Member(self, number) for number in range(count)]
+        self.links = [Proxy(self.server.port, store) for _ in range(count)] if self.server else []
+        for link in self.links:
+            self.exits.callback(link.end)
+        self.members = [Member(self, number, self.links and self.store.replace(f':{self.server.port}/', f':{self.links[number].port}/'))
+                        for number in range(count)]
+        self.restarted = time.monotonic()
         self.nemesis = Measured(self, self.members, random.Random(seed), self.cuts(store))
 
     def addCleanup(self, function, *args):  # noqa: N802 (unittest's word)
@@ -53,7 +65,40 @@ class Soak:
         return self.database.sql(statement)
 
     def cuts(self, store):
-        return {'postgresql': [('kill_backend', self.kill_backend)], 'mariadb': [('kill_connection', self.kill_connection)]}.get(store, [])
+        if store == 'sqlite':
+            return []
+        kill = {'postgresql': ('kill_backend', self.kill_backend), 'mariadb': ('kill_connection', self.kill_connection)}[store]
+        return [kill, ('lose_answer', self.lose_answer), ('cut_link', self.cut_link), ('reset_link', self.reset_link), ('kill_server', self.kill_server)]
+
+    def a_link(self):
+        number = self.nemesis.rng.randrange(len(self.links))
+        return number, self.links[number]
+
+    def lose_answer(self):
+        number, link = self.a_link()
+        link.drop_reply()
+        return f'of node {number}'
+
+    def cut_link(self):
+        number, link = self.a_link()
+        which, seconds = self.nemesis.rng.choice((link.blackhole, link.mute, link.deafen)), self.nemesis.rng.uniform(0.5, 2 * TTL)
+        which()
+        self.nemesis.at(seconds, link.open)
+        return f'of node {number}: {which.__name__} for {seconds:.1f} s'
+
+    def reset_link(self):
+        number, link = self.a_link()
+        link.reset()
+        return f'of node {number}'
+
+    def kill_server(self):
+        """With all its processes, and begun again."""
+        if time.monotonic() - self.restarted < BETWEEN_KILLS:
+            return False
+        self.server.kill()
+        self.server.again()
+        self.restarted = time.monotonic()
+        return 'and started again'
 
     def kill_backend(self):
         return self.sql('select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and '
@@ -93,6 +138,9 @@ class Soak:
                 self.usage.append(dict(at=time.time(), node=number, life=member.lives, **watch.usage(member.process.pid)))
 
     def peace(self):
+        for link in self.links:
+            link.open()
+            link.release()
         for member in self.members:
             if not member.alive():
                 member.start()
@@ -110,20 +158,10 @@ class Soak:
             if member.stop() != 0:
                 self.violations.append(f'a node did not end well: {member.log}')
 
-    def figures(self, evidence):
-        stats, seen, did = evidence.stats, evidence.seen, self.nemesis.done
-        times = Counter((job, period, step) for job, period, step, _ in self.work.entries())
-        done = {(job, period) for job, period in self.sql("select job_name, period from job_watermark where status = 'DONE'")}
-        lost = [key for key in done if any((*key, step) not in times for step in range(1, self.work.STEPS[key[0]] + 1))]
-        n = stats['claims']
+    def told(self):
+        """What nothing in the folder says otherwise."""
         return dict(shape=self.shape, nodes=len(self.members), store=self.database.version(), seed=self.seed, seconds=round(self.seconds),
-                    faults=sum(did.values()), faults_by_kind=dict(did), periods=stats['periods'], fires=n, commits=stats['commits'],
-                    takeovers=stats['lost'], re_executions=stats['re_executions'], refusals=nodes.refusals(seen),
-                    unknowns=sum(c for what, c in seen.items() if what.endswith(' info')),
-                    unknowns_resolved=seen['resolve yes'] + seen['resolve no'], effects=sum(times.values()),
-                    lost=len(lost), doubled=sum(c > 1 for c in times.values()), reopened=stats['reopened'],
-                    violations=evidence.verdict['violations'], other=self.violations,
-                    at_most_at_95_percent=f'{3 / n:.5f} a fire' if n else '', **slopes(self.usage))
+                    faults_by_kind=dict(self.nemesis.done), other=self.violations)
 
     def end(self):
         for member in self.members:
@@ -132,15 +170,56 @@ class Soak:
         self.exits.close()
 
 
+def figures_of(folder):
+    """From the folder of one shape alone: `matins lab verify` does it again."""
+    told, events = keep.read_json(os.path.join(folder, 'told.json')), history.read(os.path.join(folder, 'evidence.jsonl'))
+    steps = {row['job']: row['steps'] for row in keep.read_lines(os.path.join(folder, 'demands.jsonl'))}
+    verdict, of = checker.check(events), history.by_type(events)
+    stats = Counter(verdict['stats'])
+    seen = Counter()
+    for name in sorted(os.listdir(folder)):
+        if name.startswith('history-'):
+            seen.update(f"{e['type']} {e['res']}" for e in history.read(os.path.join(folder, name)))
+    times = Counter((e['job'], e['period'], e['step']) for e in of['effect'])
+    lost = [e for e in of['final'] if e['state'] == 'DONE' and any((e['job'], e['period'], step) not in times for step in range(steps.get(e['job'], 0)))]
+    n = stats['claims']
+    return dict(told, faults=sum(told['faults_by_kind'].values()), periods=stats['periods'], fires=n, commits=stats['commits'], takeovers=stats['lost'],
+                re_executions=stats['re_executions'], refusals=nodes.refusals(seen), unknowns=nodes.unknowns(seen),
+                unknowns_resolved_yes=seen['resolve yes'], unknowns_resolved_no=seen['resolve no'], effects=sum(times.values()),
+                lost=len(lost), doubled=sum(c > 1 for c in times.values()), reopened=stats['reopened'], violations=verdict['violations'],
+                at_most_at_95_percent=f'{3 / n:.5f} a fire' if n else '', **slopes(keep.read_lines(os.path.join(folder, 'usage.jsonl'))))
+
+
+def word_of(found):
+    """-> (the verdict of all shapes, exit code)"""
+    if any(f['violations'] or f['other'] or f['lost'] or f['doubled'] for f in found):
+        return 'INVALID', 1
+    thin = any(not f['takeovers'] or not f['refusals'] for f in found)
+    return ('inconclusive: no takeover or no refusal was seen', 1) if thin else ('valid', 0)
+
+
+def verify(folder):
+    """-> (verdicts by shape, what is not as the folder says)"""
+    told, verdicts, wrong = keep.read_json(os.path.join(folder, 'soak.json')), {}, []
+    for figures in told['figures']:
+        again = json.loads(json.dumps(figures_of(os.path.join(folder, figures['shape'])), default=str))
+        wrong += [f'{figures["shape"]}: {key} is {again.get(key)!r} by the evidence, and {figures.get(key)!r} in soak.json'
+                  for key in sorted(again.keys() | figures.keys()) if again.get(key) != figures.get(key)]
+        verdicts[figures['shape']] = word_of([again])[0].lower().partition(':')[0]
+    return verdicts, wrong
+
+
 def slopes(usage):
-    """Growth of each life of a node that was measured ten times, in KiB and descriptors a minute: the median."""
+    """Growth of each life of a node that was measured for a minute or longer, in KiB and descriptors a minute: the median, and how many lives
+    that were. A younger one is still filling its caches."""
     lives = {}
     for row in usage:
         if 'rss' in row:
             lives.setdefault((row['node'], row['life']), []).append(row)
-    found = {}
+    old = [rows for rows in lives.values() if rows[-1]['at'] - rows[0]['at'] >= 60]
+    found = dict(lives_measured=len(old))
     for what in ('rss', 'descriptors'):
-        each = sorted(slope([(r['at'], r[what]) for r in rows[len(rows) // 4:]]) for rows in lives.values() if len(rows) >= 10)
+        each = sorted(slope([(r['at'], r[what]) for r in rows[len(rows) // 4:]]) for rows in old)
         found[f'{what}_slope_per_minute'] = round(60 * each[len(each) // 2], 3) if each else ''
     return found
 
@@ -176,13 +255,13 @@ def run(options):
     keep.write_json(os.path.join(folder, 'soak.json'), dict(by=options.by, minutes=options.minutes, figures=found))
     seal = keep.seal(folder)
     for figures in found:
-        for name in ('shape', 'seed', 'faults', 'fires', 'commits', 'takeovers', 'refusals', 'unknowns', 'unknowns_resolved', 'lost', 'doubled',
-                     'rss_slope_per_minute', 'descriptors_slope_per_minute', 'violations', 'other'):
+        for name in ('shape', 'seed', 'seconds', 'faults', 'faults_by_kind', 'fires', 'commits', 'takeovers', 'refusals', 'unknowns',
+                     'unknowns_resolved_yes', 'unknowns_resolved_no', 'lost', 'doubled', 'at_most_at_95_percent', 'lives_measured', 'rss_slope_per_minute',
+                     'descriptors_slope_per_minute', 'violations', 'other'):
             say(f'{name:30} {figures[name]}')
-    bad = [f for f in found if f['violations'] or f['other'] or f['lost'] or f['doubled']]
-    thin = [f for f in found if not f['takeovers'] or not f['refusals']]
-    say(f'{"INVALID" if bad else "inconclusive: no takeover or no refusal was seen" if thin else "valid"}; evidence in {folder}\nseal {seal}')
-    return 1 if bad or thin else 0
+    word, code = word_of(found)
+    say(f'{word}; evidence in {folder}\nseal {seal}')
+    return code
 
 
 def one(shape, options, seed, servers, folder):
@@ -190,7 +269,7 @@ def one(shape, options, seed, servers, folder):
     try:
         soak.run(options.minutes * 60)
         evidence = Evidence(soak, soak.work, soak.members)
-        figures = soak.figures(evidence)
+        keep.write_json(os.path.join(folder, 'told.json'), soak.told())
         keep.write_lines(os.path.join(folder, 'usage.jsonl'), soak.usage)
         keep.write(os.path.join(folder, 'nemesis.log'), '\n'.join(soak.nemesis.told) + '\n')
         for name in sorted(os.listdir(soak.folder)):
@@ -198,6 +277,6 @@ def one(shape, options, seed, servers, folder):
                 with open(os.path.join(soak.folder, name), encoding='utf-8', errors='replace') as f:
                     keep.write(os.path.join(folder, name), f.read())
         keep.write_json(os.path.join(folder, 'verdict.json'), evidence.verdict)
-        return figures
+        return figures_of(folder)
     finally:
         soak.end()

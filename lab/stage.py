@@ -4,6 +4,7 @@ A stage lives in a temporary folder (sockets' paths are short); the evidence is 
 """
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -16,12 +17,21 @@ from datetime import datetime, timedelta, timezone
 from urllib.parse import urlsplit, urlunsplit
 
 import body
+import clock
 import soak_body
 import stores
 from nodes import Member, children, guards_and_bodies, seen, tell
 from program import HERE, MATINS, PATIENCE, eventually
 from proxy import Proxy
+from servers import Servers, small_disk
 from watch import Watch
+
+
+class Anew(Exception):
+    """The sample did not come to be what it was to be, by no fault of anybody: another one is played."""
+
+
+FILE_DISK, SERVER_DISK = 8, 256      # MiB that a small disk has
 
 
 class Stopped(Exception):
@@ -36,8 +46,12 @@ class Stage:
         self.folder = tempfile.mkdtemp(prefix='mtl')
         self.exits.callback(shutil.rmtree, self.folder, True)
         self.told, self.nodes, self.callers = [], [], []
-        self.watch, self.server_log = None, None
-        self.prepare()
+        self.watch, self.server_log, self.server, self.clock = None, None, None, None
+        try:
+            self.prepare()
+        except BaseException:
+            self.exits.close()
+            raise
 
     # ---- what nodes.Member asks of a case -------------------------------------------------------------------------------
 
@@ -48,8 +62,9 @@ class Stage:
         kept = {k: v for k, v in os.environ.items() if k not in ('MATINS_MUTANT', 'MATINS_FAULTS')}
         mutant = self.conditions['mutant']
         redis = self.servers.of('redis').url() if self.conditions['topology.redis'] != 'none' else None
+        clock_of_the_file = self.clock.env() if self.clock and self.conditions['store'] == 'sqlite' else {}
         return {**kept, 'MATINS_STORE': self.store.url, **({'MATINS_MUTANT': mutant} if mutant != 'none' else {}),
-                **({'MATINS_REDIS': redis} if redis else {})}
+                **({'MATINS_REDIS': redis} if redis else {}), **clock_of_the_file}
 
     def sql(self, statement):
         return self.store.sql(statement)
@@ -58,8 +73,18 @@ class Stage:
 
     def prepare(self):
         kind, name = self.conditions['store'], 'lab_' + os.path.basename(self.folder).lower().replace('-', '_')
+        if self.conditions['topology.clock'] == 'its own':
+            self.clock = clock.Clock()
+            self.addCleanup(self.clock.end)
         if kind == 'sqlite':
-            url = f'sqlite:{self.folder}/matins.db'
+            os.mkdir(self.path('disk'), 0o700)
+            if self.conditions['topology.disk'] == 'small':
+                small_disk(self.path('disk'), FILE_DISK)
+                self.addCleanup(subprocess.run, ['umount', '-l', self.path('disk')])
+            url = f'sqlite:{self.folder}/disk/matins.db'
+        elif self.conditions['topology.server'] == 'own' or self.clock:
+            url = self.own_server(kind).fresh(name)
+            self.server_log = self.server.log, 0
         elif '://' in kind:
             url = beside(kind, name)
         else:
@@ -82,6 +107,13 @@ class Stage:
         if self.conditions['client.door'] == 'exec':
             self.matins('job', 'apply', self.path('jobs.yaml'))
 
+    def own_server(self, kind):
+        c = self.conditions
+        self.server = Servers.own(kind, c['topology.replication'], **({} if c['topology.replication'] != 'none' else dict(
+            preload=self.clock and self.clock.env(), disk=SERVER_DISK if c['topology.disk'] == 'small' else 0)))
+        self.addCleanup(self.server.stop)
+        return self.server
+
     def snapshot(self):
         """What the data are, without the folder's own name: equal for equal data."""
         return self.jobs().replace(self.folder, 'FOLDER').replace(sys.executable, 'PYTHON')
@@ -89,18 +121,23 @@ class Stage:
     def jobs(self):
         c = self.conditions
         command = json.dumps([sys.executable, '-S', '-B', os.path.join(HERE, 'body.py'), self.folder, c['job.guard'], c['job.gate'],
-                              str(c['job.steps']), str(c['job.seconds'])])
+                              str(c['job.steps']), str(c['job.seconds']), c['job.marks']])
         first = self.today - timedelta(days=c['data.days'])
         lock = f'ttl: {c["client.ttl"]}' + (', scope: shared' if c['job.lock'] == 'shared' else '') + \
             (', provider: redis' if c['topology.redis'] != 'none' else '')
-        limit = f'limits: {{ job: {c["job.limit"]} }}, ' if c['job.limit'] else ''
+        limit = {'job': f'limits: {{ job: {c["job.limit"]} }}, ', 'key': 'limits: { key: shared }, ', 'tenant': 'tenant: ours, '}[
+            c['job.limit_of']] if c['job.limit'] else ''
+        shared = {'job': '', 'key': f'limits: {{ key: {{ shared: {c["job.limit"]} }} }}\n',
+                  'tenant': f'limits: {{ tenant: {{ ours: {c["job.limit"]} }} }}\n'}[c['job.limit_of']] if c['job.limit'] else ''
+        commit = 'commit: job, ' if c['job.commit'] == 'job' else ''
+        window = f', source_window: {c["job.source_days"]}d' if c['job.source_days'] else ''
         work = '{ exec: true }' if c['client.door'] == 'exec' else f'{{ command: {command} }}'
         overlap = 'overlap: allow, ' if c['job.order'] == 'none' else ''
         order = f', order: {c["job.order"]}' if c['job.order'] != 'usual' else ''
         names = ['work', *(f'work{n}' for n in range(2, c['job.copies'] + 1))]
-        return 'journal: full\njobs:' + ''.join(
-            f'\n  - {{ name: {name}, schedule: "0 0 * * *", period: day, biz_date: -1d, misfire: {c["job.misfire"]}, {overlap}{limit}'
-            f'backfill: {{ start: {first}, max_periods: {c["job.max_periods"]}{order}, '
+        return f'journal: full\n{shared}jobs:' + ''.join(
+            f'\n  - {{ name: {name}, schedule: "0 0 * * *", period: day, biz_date: -1d, misfire: {c["job.misfire"]}, {overlap}{limit}{commit}'
+            f'backfill: {{ start: {first}, max_periods: {c["job.max_periods"]}{order}{window}, '
             f'max_parallel: {c["job.max_parallel"]} }}, '
             f'lock: {{ {lock} }}, start_deadline: 60s, timeout: {c["job.timeout"]}, grace: 200ms, recovery: {c["job.recovery"]}, '
             f'max_lost: 100, retry: {{ attempts: {c["job.attempts"]}, backoff: {c["job.backoff"]} }}, run: {work} }}' for name in names) + '\n'
@@ -129,6 +166,9 @@ class Stage:
                     member.stop()
         except Stopped:
             self.settled = False
+        except Anew:
+            self.settled = None
+            raise
         except AssertionError as e:
             self.settled = False
             self.tell('gave up', str(e))
@@ -152,11 +192,12 @@ class Stage:
                 return
         word, *arguments = text.split()
         fault = word in FAULTS
-        figures = dict(before=self.position()) if fault and not word.startswith('wake') else {}   # a pause has its length
+        # A pause has its length; and who is asked while he does not answer makes it longer.
+        figures = dict(before=self.position()) if fault and not word.startswith('wake') and word not in BRINGS_BACK else {}
         self.tell(text, **figures)
         ACTIONS[word](self, *arguments)
         if fault:
-            self.tell(f'{text}: done', after=self.position())
+            self.tell(f'{text}: done', **({} if word in TAKES_AWAY else dict(after=self.position())))
         self.look()
 
     def position(self):
@@ -164,7 +205,7 @@ class Stage:
         try:
             entries, = self.sql('select count(*) from job_journal')[0]
             points = self.sql('select job_name, period, checkpoint from job_watermark where checkpoint > 0 order by job_name, period')
-        except (RuntimeError, sqlite3.Error) as e:
+        except (RuntimeError, sqlite3.Error, subprocess.SubprocessError) as e:
             return dict(unknown=str(e))
         return dict(journal=int(entries), checkpoints=points)
 
@@ -212,7 +253,7 @@ class Stage:
 
     def end(self):
         self.kill_all()
-        if self.store.kind != 'sqlite':
+        if self.store.kind != 'sqlite' and not self.server:
             name = self.store.url.rsplit('=' if self.store.kind == 'postgresql' else '/', 1)[1]
             try:
                 self.sql(f'drop schema {name} cascade' if self.store.kind == 'postgresql' else f'drop database {name}')
@@ -233,9 +274,18 @@ class Stage:
         for _ in range(1 if number is not None else self.conditions['topology.nodes']):
             if not self.nodes and self.conditions['fault.point'] != 'none':
                 point = self.conditions['fault.point']
-            member = Member(self, len(self.nodes), self.link() if not self.nodes else None, env={'MATINS_FAULTS': point} if point else None)
+            member = Member(self, len(self.nodes), self.link() if not self.nodes else None,
+                            env={**({'MATINS_FAULTS': point} if point else {}), **(self.skew() if not self.nodes else {})})
             self.nodes.append(member)
             member.start()
+
+    def skew(self):
+        """The first node's own wall clock, where it is to be wrong."""
+        if not self.conditions['topology.skew']:
+            return {}
+        wrong = clock.Clock(self.conditions['topology.skew'])
+        self.addCleanup(wrong.end)
+        return wrong.env()
 
     def link(self):
         """The store as the first node sees it: through a proxy where the topology has one."""
@@ -263,6 +313,81 @@ class Stage:
 
     def reset_link(self):
         self.proxy.reset()
+
+    def mute_link(self):
+        self.proxy.mute()
+
+    def deafen_link(self):
+        self.proxy.deafen()
+
+    def slow_link(self):
+        self.proxy.slow(self.conditions['fault.step'])
+
+    def drop_all(self):
+        self.proxy.drop_reply(for_all=True)
+
+    def hold_all(self):
+        self.proxy.hold_commit(for_all=True)
+
+    def answer_lost(self):
+        self.until('an end of a run whose answer is lost', lambda: self.proxy.hits)
+
+    # ---- the store's server, disk and clock ---------------------------------------------------------------------------------
+
+    def kill_server(self):
+        self.server.kill()
+
+    def start_server(self):
+        self.server.again()
+
+    def stop_server(self):
+        self.server.tell_all(signal.SIGSTOP)
+
+    def wake_server(self):
+        self.server.tell_all(signal.SIGCONT)
+
+    def stop_replica(self):
+        self.server.standby.tell_all(signal.SIGSTOP)
+
+    def promote(self):
+        self.server.promote()
+
+    def bump_epoch(self):
+        self.matins('epoch', 'bump', '--reason', 'of the experiment')
+
+    def fill_disk(self):
+        with open(self.ballast(), 'wb', buffering=0) as f:
+            try:
+                while True:
+                    f.write(bytes(4096))
+            except OSError as e:
+                self.tell('the disk is full', str(e))
+        if self.server and self.store.kind == 'postgresql':     # its log has been made in advance: on to the next
+            try:
+                self.sql('select pg_switch_wal()')
+            except RuntimeError as e:
+                self.tell('the server says', str(e))
+
+    def free_disk(self):
+        os.remove(self.ballast())
+        if self.server:
+            self.server.again()
+
+    def ballast(self):
+        return os.path.join(self.server.folder if self.server else self.path('disk'), 'ballast')
+
+    def step_clock(self):
+        self.clock.step(self.conditions['fault.step'])
+
+    def right_clock(self):
+        self.clock.step(-self.clock.off)
+
+    def frozen(self):
+        name = 'name' if self.store.kind == 'mariadb' else 'key'
+        self.until('the clock to be frozen', lambda: self.sql(f"select value from matins_meta where {name} = 'clock_frozen_why' and value <> ''"))
+
+    def accept_clock(self):
+        self.matins('clock', 'accept', '--reason', 'of the experiment')
 
     def began(self, n):
         self.until(f'start {n} of the body', lambda: os.path.exists(self.path(f'ran.{n}')))
@@ -396,14 +521,26 @@ class Stage:
 
         def answers(count):
             return sum(n for what, n in count.items() if what.split()[0] == kind and what.split()[1] != 'inv')
-        least = answers(member.mark) if more == 'new' else int(more)
+        least = answers(member.mark) if more == 'new' else answers(seen([member])) if more == 'more' else int(more)
         self.until(f'an answer to {kind}', lambda: answers(seen([member])) > least)
+
+    def heard_refused(self, number, least):
+        self.heard_of(number, lambda what: re.fullmatch('(hb|ckpt|commit|fail) refused', what), least)
+
+    def heard_unknown(self, number, least):
+        self.heard_of(number, lambda what: what == 'commit info', least)
+
+    def heard_of(self, number, which, least):
+        self.until(f'{least} such answers', lambda: sum(
+            n for what, n in seen([self.nodes[int(number)]]).items() if which(what)) >= int(least))
 
     def stopped_itself(self, number):
         def state():
             with open(f'/proc/{self.nodes[int(number)].process.pid}/stat') as f:
                 return f.read().rpartition(')')[2].split()[0]
         self.until('the node to stop itself', lambda: state() == 'T')
+        if self.store.kind == 'sqlite' and not writable(self.store.path):
+            raise Anew      # another thread of it was in a transaction, and with it everybody stands still
 
     def delete_rows(self):
         self.sql('delete from job_watermark')
@@ -413,6 +550,7 @@ class Stage:
         self.sql(f'drop index {name}{on}')
 
     def job_deleted(self):
+        self.planned_before = self.planned_to()
         self.matins('job', 'delete', 'work', '--reason', 'of the experiment')
 
     def rerun(self):
@@ -428,7 +566,7 @@ class Stage:
         """The same fire on each of `topology.callers` hosts at once: through matins exec, or straight to the command."""
         c = self.conditions
         words = [sys.executable, '-S', '-B', os.path.join(HERE, 'body.py'), self.folder, c['job.guard'], c['job.gate'], str(c['job.steps']),
-                 str(c['job.seconds'])]
+                 str(c['job.seconds']), c['job.marks']]
         env = {**self.env(), 'LAB_PERIOD': self.day(1)}
         if c['client.door'] == 'exec':
             words = [MATINS, 'exec', 'work', '--config', self.path('jobs.yaml'), '--', *words]
@@ -450,8 +588,11 @@ class Stage:
             self.until('stop', lambda: False)
 
     def planned(self):
-        column = '`cursor`' if self.store.kind == 'mariadb' else 'cursor'
-        self.until('the plan', lambda: self.sql(f'select count(*) from job where {column} is not null') == [['1']])
+        """Since the job was deleted: the plan moves the cursor up to its instant."""
+        self.until('the plan', lambda: self.planned_to() > self.planned_before)
+
+    def planned_to(self):
+        return self.sql(f'select {"`cursor`" if self.store.kind == "mariadb" else "cursor"} from job')[0][0]
 
 
 def beside(url, name):
@@ -474,8 +615,10 @@ def writable(path):
         db.close()
 
 
-FAULTS = ('stop', 'stop_node', 'wake', 'wake_node', 'wake_body', 'kill_node', 'kill_machine', 'kill_body', 'delete_rows', 'drop_index', 'job_deleted',
-          'flush_redis', 'rerun', 'drop_reply', 'hold_commit', 'release', 'blackhole', 'open_link', 'reset_link')
+BRINGS_BACK = ('start_server', 'wake_server', 'promote', 'free_disk', 'open_link')
+TAKES_AWAY = ('kill_server', 'stop_server', 'stop_replica', 'fill_disk')
+FAULTS = (*BRINGS_BACK, *TAKES_AWAY, 'mute_link', 'deafen_link', 'slow_link', 'step_clock', 'right_clock', 'bump_epoch', 'accept_clock', 'stop', 'stop_node', 'wake', 'wake_node', 'wake_body', 'kill_node', 'kill_machine', 'kill_body', 'delete_rows', 'drop_index', 'job_deleted',
+          'flush_redis', 'rerun', 'drop_reply', 'hold_commit', 'drop_all', 'hold_all', 'release', 'blackhole', 'reset_link')
 ACTIONS = {name: getattr(Stage, name) for name in (
     *FAULTS, 'node', 'began', 'effect', 'let', 'status', 'all_settled', 'lease_over', 'pause', 'again', 'end_node', 'heard', 'stopped_itself', 'fire',
-    'callers_end', 'planned', 'until_noticed')}
+    'callers_end', 'planned', 'until_noticed', 'answer_lost', 'frozen', 'heard_unknown', 'heard_refused')}

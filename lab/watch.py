@@ -1,6 +1,7 @@
 """What is looked at while a sample runs: figures once a second, and the stop conditions, on which everything is killed at once."""
 import os
 import sqlite3
+import subprocess
 import threading
 import time
 
@@ -33,7 +34,7 @@ class Watch(threading.Thread):
                     last = time.monotonic()
                     self.metrics.append(self.measure())
                 why = self.reason()
-            except (RuntimeError, sqlite3.Error, OSError) as e:   # the store is away: a fault, seldom a lock
+            except (RuntimeError, sqlite3.Error, OSError, subprocess.SubprocessError) as e:   # the store is away: a fault, seldom a lock
                 self.metrics.append(dict(at=time.time(), away=str(e)[:200]))
                 continue
             if why:
@@ -46,7 +47,7 @@ class Watch(threading.Thread):
         try:
             self.metrics.append(self.measure())
             self.plans_after = self.look_at_plans()
-        except (RuntimeError, sqlite3.Error, OSError) as e:
+        except (RuntimeError, sqlite3.Error, OSError, subprocess.SubprocessError) as e:
             self.plans_after = dict(unknown=str(e)[:200])
 
     def measure(self):

@@ -245,6 +245,12 @@ def reopened(store, due):
                    old_token=int(detail['old_fence'] or 0), lease_end=at(detail['lease_until']), db=at(row['at']))
 
 
+def stops_of_the_clock(store):
+    for row in store.rows('job_event', ('at', 'detail'), ('at',), "where kind = 'clock' order by id"):
+        if json.loads(row['detail'] or '{}').get('frozen'):
+            yield dict(type='clock', db=at(row['at']))
+
+
 def limits(store):
     for row in store.rows('job_event', ('at', 'detail'), ('at',), "where kind = 'limits' order by id"):
         told = json.loads(row['detail'])
@@ -304,6 +310,7 @@ def export(options):
     told += journal(store, due)
     told += reopened(store, due)
     told += limits(store)
+    told += stops_of_the_clock(store)
     told += spans(store, jobs, cut)
     told += final_rows(store, due)
     told += witnessed(options.history, due)

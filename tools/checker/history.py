@@ -31,6 +31,7 @@ W3 what is there at the end
 and  job_def {job deadline grace audit_cadence audit_grace policy retention, and a schedule as targets.py reads it;
        optional: ordered steps same_tx blind max_periods max_parallel max_lost recovery race
        claim_starts: the journal has no `start` of its own, a claim is one},
+     clock {db}: the clock went back, and the store stands still at this instant, its mark, until a person or its steadiness goes on,
      limit (limits.py), gap {job from to}, miss {job period db}, beat {who db}, alarm {about db}, cut {db audit_every audit2_every}
 
 Where `cut` says `"audit": false` there was no audit: I13 is not judged, and a period that was never settled, nor run, in

@@ -11,11 +11,14 @@ OTHER_OPS = ('plan', 'again', 'claim', 'reclaim', 'burn', 'skip')
 IDLE_OPS = ('dispatch', 'unhold', 'judge', 'putoff', 'cancel')     # change nothing that is judged here
 
 
+NOTICED = 2     # seconds that the store's clock may have gone on since the mark at which it stands when it went back
+
+
 class Run:
     """One generation of one period."""
 
-    def __init__(self, key, job, before, act, report):
-        self.key, self.gen, self.job, self.report = key, key[2], job, report
+    def __init__(self, key, job, before, act, report, marks=()):
+        self.key, self.gen, self.job, self.report, self.marks = key, key[2], job, report, marks
         self.state = self.nonce = self.lease = self.ckpt = None
         self.last = None                    # instant of the last change
         self.tok, self.lost, self.commits = 0, 0, 0
@@ -86,7 +89,7 @@ class Run:
 
     def apply(self, e):
         op, db = e['op'], e['db']
-        if self.last is not None and db < self.last - 1e-9:
+        if self.last is not None and db < self.last - 1e-9 and not (db in self.marks and self.last - db <= NOTICED):
             self.bad('I8', 'db clock went back inside one journal', op=op, ver=e['ver'], by=round(self.last - db, 6))
         person_skips = (op, e.get('by')) == ('skip', 'person')
         if self.state in ('DONE', 'SKIPPED') or self.held and not person_skips:
@@ -206,10 +209,11 @@ def replay(of, jobs, bad):
         journal[e['job'], e['period'], e.get('gen', 1)].append(e)
     for e in of['reopened']:
         acts[e['job'], e['period'], e['gen']] = e
+    marks = {e['db'] for e in of['clock']}
     for key in sorted(journal.keys() | acts.keys()):
         generations = runs[key[:2]]
         entries = sorted(journal[key], key=lambda e: e['ver'])
-        run = Run(key, jobs.get(key[0], {}), generations[-1] if generations else None, acts.get(key), bad)
+        run = Run(key, jobs.get(key[0], {}), generations[-1] if generations else None, acts.get(key), bad, marks)
         if [e['ver'] for e in entries] != list(range(1, len(entries) + 1)):
             run.bad('J', 'journal gap or duplicate version')
         for e in entries:

@@ -36,6 +36,16 @@ def direct():
     return H
 
 
+@right('the clock went back, was noticed, and stands still at its mark')
+def stopped_clock():
+    H = plain()
+    commit = next(e for e in H if e['type'] == 'jr' and (e['period'], e['op']) == (180, 'commit'))
+    earlier = max(e['db'] for e in H if e['type'] == 'jr' and e['period'] == 180 and e['ver'] < commit['ver'])
+    commit['db'] = earlier - 0.4
+    H.append(dict(type='clock', db=commit['db']))
+    return H
+
+
 @right('fences as decimal strings, beyond 2^53')
 def strings():
     H = plain()

@@ -169,6 +169,18 @@ def _(H):
     jr(H, 180, 'commit')['db'] = 180 + 1
 
 
+@wrong('I8', 'db clock regress of more than the mark may lag, though it was noticed')
+def _(H):
+    jr(H, 180, 'commit')['db'] = jr(H, 180, 'claim')['db'] - 3
+    H.append(dict(type='clock', db=jr(H, 180, 'commit')['db']))
+
+
+@wrong('I8', 'db clock regress to where no stop of the clock was')
+def _(H):
+    jr(H, 180, 'commit')['db'] = 180 + 1
+    H.append(dict(type='clock', db=180))
+
+
 @wrong('I9', 'resolved NO but committed')
 def _(H):
     one(H, 'resolve')['ans'] = 'no'
