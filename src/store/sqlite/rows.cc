@@ -129,7 +129,9 @@ const JobInfo* Jobs::Find(const std::string& name) {
     job.suspended = q.Bool(15);
     job.asked = q.Bool(16);
   }
-  slot->labels = ReadLabels(db_, labels);
+  const auto [known, fresh] = labels_.try_emplace(labels);
+  if (fresh) known->second = ReadLabels(db_, labels);
+  slot->labels = known->second;
   Statement after = db_.Sql("SELECT after_job FROM job_after WHERE job = ?", name);
   while (after.Next()) slot->after.push_back(after.Text(0));
   return &*slot;

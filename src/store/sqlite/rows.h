@@ -53,6 +53,7 @@ class Jobs {
  private:
   Connection& db_;
   std::map<std::string, std::optional<JobInfo>> known_;
+  std::map<std::string, std::vector<std::string>> labels_;  // by their text: many jobs have the same
 };
 
 std::vector<std::string> ReadLabels(Connection& db, const std::string& json);

@@ -105,9 +105,7 @@ class Gate {
 
   Verdict JudgeRoom(const Row& row, const JobInfo& job) {
     if (!row.lock_key.empty()) {
-      Statement lock =
-          db_.Sql("SELECT 1 FROM job_lock WHERE lock_key = ? AND until > ?", row.lock_key, now_);
-      if (lock.Next() && !IsMutant(Mutant::kNoOldLease)) {
+      if (IsLeftBehind(row.lock_key) && !IsMutant(Mutant::kNoOldLease)) {
         return {StartResult::kBusy, row.lock_key};
       }
       Statement holder = db_.Sql(
@@ -141,6 +139,15 @@ class Gate {
     return {};
   }
 
+  // Locks outlive their rows but seldom: whether any does is asked once.
+  bool IsLeftBehind(const std::string& lock_key) {
+    if (!any_left_behind_) {
+      any_left_behind_ = db_.Sql("SELECT 1 FROM job_lock WHERE until > ? LIMIT 1", now_).Next();
+    }
+    if (!*any_left_behind_) return false;
+    return db_.Sql("SELECT 1 FROM job_lock WHERE lock_key = ? AND until > ?", lock_key, now_)
+        .Next();
+  }
   int64_t Running(const std::string& job, bool backfill) {
     Statement q = db_.Sql(
         "SELECT (SELECT count(*) FROM job_watermark WHERE job_name = ?1 AND status = 'RUNNING' AND "
@@ -160,6 +167,7 @@ class Gate {
   Connection& db_;
   const StartRequest& request_;
   absl::Time now_;
+  std::optional<bool> any_left_behind_;
   LimitGate limits_;
   BackfillGate backfills_;
 };
