@@ -55,16 +55,17 @@ constexpr char kSpans[] = R"(
     and (j.cursor is null or s.to_at > least(j.cursor, j.gap_from, $2::timestamptz))
   order by s.job, s.from_at)";
 
-// Queries of their own, not one with OR: each has its index.
+// Queries of their own, not one with OR: each has its index. What runs is looked for by each name:
+// left to itself the server reads all that runs in the store, and the names anew for each row.
 std::string OpenRows() {
   return absl::StrCat(
       "select * from (select ", kPeriodColumns,
       " from @.job_watermark r where r.job_name in (select json_array_elements_text($1::json)) and "
       "r.status in ('PLANNED', 'FAILED') and not (r.status = 'FAILED' and r.held) "
-      "union all select ",
+      "union all select r.* from (select json_array_elements_text($1::json) as name) n "
+      "cross join lateral (select ",
       kPeriodColumns,
-      " from @.job_watermark r where r.job_name in (select json_array_elements_text($1::json)) and "
-      "r.status = 'RUNNING' "
+      " from @.job_watermark r where r.job_name = n.name and r.status = 'RUNNING' offset 0) r "
       "union all select ",
       kPeriodColumns,
       " from @.job j join @.job_watermark r on r.job_name = j.name and (r.due_at >= j.gap_from or "
