@@ -6,7 +6,13 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "schedule/schedule.h"
+
+#ifndef MATINS_VERSION
+#error "MATINS_VERSION is the project's version, given by the build"
+#endif
 
 namespace matins {
 namespace {
@@ -17,6 +23,10 @@ constexpr absl::Duration kRestAfter = absl::Seconds(15);
 
 }  // namespace
 
+TickLane::TickLane(EngineNode& node, std::unique_ptr<Store> store)
+    : Lane(LaneKind::kTick, node, std::move(store)),
+      planner_(absl::StrCat("matins ", MATINS_VERSION, ", zone data ", ZoneDataVersion())) {}
+
 absl::StatusOr<absl::Duration> TickLane::Turn() {
   const absl::Duration now = node_.clock.BootNow();
   TickRequest request;
@@ -25,6 +35,7 @@ absl::StatusOr<absl::Duration> TickLane::Turn() {
   request.asking = asking_since_ ? now - *asking_since_ : absl::ZeroDuration();
   request.wall = node_.clock.WallNow();
   request.clock_settle_us = absl::ToInt64Microseconds(node_.options.clock_settle);
+  request.planner = planner_;
   absl::StatusOr<TickAnswer> answered = store().Tick(request);
   if (!answered.ok()) {
     // Whoever else could judge the clock is cut off too, perhaps.

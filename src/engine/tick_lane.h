@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "engine/lane.h"
 
@@ -13,14 +14,14 @@ namespace matins {
 // planning, starting and reaping rest (I8); the first tick after that wakes them.
 class TickLane final : public Lane {
  public:
-  TickLane(EngineNode& node, std::unique_ptr<Store> store)
-      : Lane(LaneKind::kTick, node, std::move(store)) {}
+  TickLane(EngineNode& node, std::unique_ptr<Store> store);
 
  private:
   absl::StatusOr<absl::Duration> Turn() override;
   void Note(const TickAnswer& answer);
   void Rest(absl::Duration now);
 
+  const std::string planner_;
   int64_t done_ = 0;  // plans and claims of this node, when it last had any
   absl::Duration busy_at_ = absl::ZeroDuration();
   bool rested_ = false;

@@ -221,14 +221,18 @@ struct TickRequest {
   absl::Duration asking;                  // by that clock, since its first tick that was answered
   absl::Time wall;                        // shown as offset, decides nothing (I23)
   int64_t clock_settle_us = 300'000'000;  // 5 min
+  std::string planner;                    // what the node plans with: its program and zone data
 };
 
 struct TickAnswer {
   absl::Time now;
   bool frozen = false;
   std::string frozen_why;  // "the store's clock went back by 3.2 s at ..."
-  bool returned =
-      false;  // this tick found no other node alive since the last: a trigger by return was set
+  // This tick found no other node alive since the last, and set a trigger by return for each job to
+  // which that says anything: it has a FAILED period that is not held. Where `planner` is not that
+  // of the last return, or the clock has been settled since, for every job: what another program,
+  // other zone data or another clock made of their next looks may be wrong.
+  bool returned = false;
   int64_t epoch = 0;
   int live_nodes = 0;
 };

@@ -218,6 +218,48 @@ TEST_F(Clock, TheFirstNodeBackIsATriggerAndTheSecondIsNone) {
   EXPECT_EQ(back.live_nodes, 1);
 }
 
+// A store of many jobs would be planned anew for nothing.
+TEST_F(Clock, ALaterReturnIsATriggerForJobsWithAFailedPeriodAlone) {
+  ASSERT_OK(ApplyJobs(acts(), {PlainJob("quiet"), PlainJob("failed"), PlainJob("held")}));
+  TickAt(0);
+  std::map<std::string, int64_t> revisions;
+  for (const std::string job : {"quiet", "failed", "held"}) {
+    ASSERT_OK(PlanDays(store(), PlainJob(job), {0}).status());
+    ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), job));
+    EXPECT_FALSE(state.pending.has_value());
+    revisions[job] = state.revision;
+  }
+  for (const std::string job : {"failed", "held"}) {
+    ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf(job, 0)));
+    Outcome outcome;
+    outcome.kind = job == "held" ? Outcome::Kind::kHeld : Outcome::Kind::kFailed;
+    ASSERT_OK(FinishOne(store(), TicketOf(claim), outcome).status());
+  }
+  ASSERT_OK(store().Leave({"n1", {}}));
+  EXPECT_TRUE(TickAt(7'000, 0, "n2").returned);
+  for (const auto& [job, revision] : revisions) {
+    ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), job));
+    EXPECT_EQ(state.pending == Trigger::kReturn, job == "failed") << job;
+    EXPECT_EQ(state.revision, revision + (job == "failed" ? 1 : 0)) << job;
+  }
+}
+
+TEST_F(Clock, AReturnWithAnotherPlannerIsATriggerForEveryJob) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  TickAt(0);
+  ASSERT_OK(PlanDays(store(), job, {0}).status());
+  ASSERT_OK(store().Leave({"n1", {}}));
+  world().SetClock(At(7'000));
+  TickRequest request;
+  request.node.name = "n2";
+  request.planner = "zone data of another year";
+  ASSERT_OK_AND_ASSIGN(const TickAnswer answer, store().Tick(request));
+  EXPECT_TRUE(answer.returned);
+  ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "a"));
+  EXPECT_EQ(state.pending, Trigger::kReturn);
+}
+
 TEST_F(Clock, ACrashLoopIsNoRetryStorm) {
   int triggers = 0;
   for (int i = 0; i < 60; ++i) {

@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<Statement>> SettleClock(Session& session, const Act& 
       Sql("UPDATE matins_meta SET value = CASE name WHEN 'clock_frozen_why' THEN '' WHEN "
           "'clock_hwm' THEN ? WHEN 'return_wait' THEN '0' END WHERE name IN "
           "('clock_frozen_why', 'clock_hwm', 'clock_frozen_at', 'clock_raw', 'return_last', "
-          "'return_wait', 'return_due')",
+          "'return_wait', 'return_due', 'return_planner')",
           {MicrosOf(clock.now)})};
   writes.insert(writes.end(), rest.begin(), rest.end());
   return writes;
@@ -155,16 +155,42 @@ absl::StatusOr<bool> WriteClock(Session& session, const TickRequest& request, Ma
   return true;
 }
 
-bool WriteReturn(const TickRequest& request, const Mark& m, std::vector<Statement>& writes) {
+// To a job without a FAILED period it says nothing, as long as its next look can be trusted. The
+// jobs are read first: an UPDATE would lock the rows that it asks.
+absl::StatusOr<Statement> TriggerByReturn(Session& session, const TickRequest& request) {
+  ASSIGN_OR_RETURN(
+      const std::vector<Rows> rows,
+      session.connection.More({Sql("SELECT DISTINCT r.job_name FROM job_watermark r WHERE r.status "
+                                   "= 'FAILED' AND NOT r.held ORDER BY r.job_name")}));
+  std::string failed;
+  std::vector<Value> values = {request.planner};
+  for (int i = 0; i < rows[0].size(); ++i) {
+    absl::StrAppend(&failed, i == 0 ? " OR name IN (?" : ", ?");
+    values.push_back(rows[0].Text(i, 0));
+  }
+  if (!failed.empty()) absl::StrAppend(&failed, ")");
+  return Sql(absl::StrCat("UPDATE job SET pending = 'return', next_look = "
+                          "TIMESTAMP'1970-01-01 00:00:00', revision = revision + 1 WHERE NOT "
+                          "deleted AND pending IS NULL AND (NOT (? <=> (SELECT value FROM "
+                          "matins_meta WHERE matins_meta.name = 'return_planner'))",
+                          failed, ") ORDER BY name"),
+             values);
+}
+
+absl::StatusOr<bool> WriteReturn(Session& session, const TickRequest& request, const Mark& m,
+                                 std::vector<Statement>& writes) {
   const ReturnVerdict verdict = JudgeReturn(m, m.now, m.nobody);
   if (verdict.due) writes.push_back(SetMeta("return_due", MicrosOf(*verdict.due)));
   if (!verdict.returned) return false;
   writes.push_back(SetMeta("return_last", MicrosOf(m.now)));
   writes.push_back(SetMeta("return_wait", absl::StrCat(absl::ToInt64Microseconds(verdict.wait))));
   writes.push_back(SetMeta("return_due", Value::Null()));
+  ASSIGN_OR_RETURN(Statement trigger, TriggerByReturn(session, request));
+  writes.push_back(std::move(trigger));
   writes.push_back(
-      Sql("UPDATE job SET pending = 'return', next_look = TIMESTAMP'1970-01-01 00:00:00', "
-          "revision = revision + 1 WHERE NOT deleted AND pending IS NULL ORDER BY name"));
+      Sql("INSERT INTO matins_meta (name, value) VALUES ('return_planner', ?) ON DUPLICATE KEY "
+          "UPDATE value = VALUES(value)",
+          {request.planner}));
   writes.push_back(
       Sql("INSERT INTO job_event (at, kind, job, period, generation, who) VALUES "
           "(?, 'return', '', '', 0, ?)",
@@ -192,7 +218,9 @@ absl::StatusOr<TickAnswer> MariadbStore::Tick(const TickRequest& request) {
       answer.frozen_why = mark.frozen_why;
       return answer;
     }
-    if (mark.frozen_why.empty()) answer.returned = WriteReturn(request, mark, writes);
+    if (mark.frozen_why.empty()) {
+      ASSIGN_OR_RETURN(answer.returned, WriteReturn(session_, request, mark, writes));
+    }
     writes.push_back(
         Sql("INSERT INTO job_node (name, labels, started_at, seen_at, `left`, boot, clock_offset) "
             "VALUES (?, ?, ?, ?, FALSE, ?, ?) ON DUPLICATE KEY UPDATE labels = VALUES(labels), "

@@ -525,8 +525,14 @@ absl::StatusOr<TickAnswer> ModelStore::Tick(const TickRequest& request) {
       s_.return_wait = std::min(std::max(2 * wait, kReturnWaitMin), kReturnWaitMax);
       s_.return_due = kNever;
       answer.returned = true;
+      std::set<std::string> failed;
+      for (const auto& [key, row] : s_.rows) {
+        if (row.status == PeriodStatus::kFailed && !row.held) failed.insert(key.job);
+      }
+      const bool all = s_.return_planner != request.planner;
+      s_.return_planner = request.planner;
       for (auto& [name, job] : s_.jobs) {
-        if (job.deleted || job.pending) continue;
+        if (job.deleted || job.pending || (!all && !failed.contains(name))) continue;
         job.pending = Trigger::kReturn;
         job.row.next_look = absl::UnixEpoch();
         ++job.row.revision;

@@ -229,6 +229,7 @@ void State::SettleClock(const Act& act) {
   return_last = kPast;
   return_due = kNever;
   return_wait = absl::ZeroDuration();
+  return_planner.reset();
   AddEvent({.kind = "clock", .who = act.who, .why = act.why});
 }
 

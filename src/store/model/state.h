@@ -118,6 +118,7 @@ struct State {
   absl::Time raw_seen, steady_from;
   absl::Time return_last = kPast, return_due = kNever;
   absl::Duration return_wait;
+  std::optional<std::string> return_planner;
 
   absl::Time Raw() const;  // whole microseconds
   absl::Time Now() const { return std::max(Raw(), mark); }

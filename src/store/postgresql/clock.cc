@@ -64,7 +64,7 @@ std::vector<Statement> SettleClock(const Session& session, const Act& act) {
                      "when 'clock_hwm' then (extract(epoch from @.matins_clock()) * "
                      "1000000)::bigint::text when 'return_wait' then '0' end where key in "
                      "('clock_frozen_why', 'clock_hwm', 'clock_frozen_at', 'clock_raw', "
-                     "'return_last', 'return_wait', 'return_due')")};
+                     "'return_last', 'return_wait', 'return_due', 'return_planner')")};
 }
 
 namespace {
@@ -170,10 +170,18 @@ bool WriteReturn(const Session& session, const TickRequest& request, const Mark&
   writes.push_back(
       SetMeta(session, "return_wait", absl::StrCat(absl::ToInt64Microseconds(verdict.wait))));
   writes.push_back(session.Of("update @.matins_meta set value = null where key = 'return_due'"));
+  // To a job without a FAILED period it says nothing, as long as its next look can be trusted.
   writes.push_back(session.Of(
       "update @.job j set pending = 'return', next_look = timestamptz 'epoch', "
       "revision = j.revision + 1 from (select name from @.job where not deleted and pending is "
-      "null order by name for no key update) l where l.name = j.name"));
+      "null and ((select value from @.matins_meta where key = 'return_planner') is distinct from "
+      "$1 or name in (select r.job_name from @.job_watermark r where r.status = 'FAILED' and not "
+      "r.held)) order by name for no key update) l where l.name = j.name",
+      {request.planner}));
+  writes.push_back(session.Of(
+      "insert into @.matins_meta as m (key, value) values ('return_planner', $1) on conflict (key) "
+      "do update set value = excluded.value",
+      {request.planner}));
   writes.push_back(
       session.Of("insert into @.job_event (at, kind, job, period, generation, who) values "
                  "(@NOW, 'return', '', '', 0, $1)",

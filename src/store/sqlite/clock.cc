@@ -106,12 +106,17 @@ bool ReturnNow(Connection& db, absl::Time now, bool nobody_was_here) {
   return true;
 }
 
-void TriggerByReturn(Connection& db, absl::Time now, const std::string& node) {
+// To a job without a FAILED period it says nothing, as long as its next look can be trusted.
+void TriggerByReturn(Connection& db, absl::Time now, const TickRequest& request) {
   db.Sql(
         "UPDATE job SET pending = 'return', next_look = 0, revision = revision + 1 WHERE NOT "
-        "deleted AND pending IS NULL")
+        "deleted AND pending IS NULL AND (?1 IS NOT (SELECT value FROM matins_meta WHERE key = "
+        "'return_planner') OR name IN (SELECT job_name FROM job_watermark WHERE status = 'FAILED' "
+        "AND NOT held))",
+        request.planner)
       .Run();
-  WriteEvent(db, now, {.kind = "return", .who = absl::StrCat("node:", node)});
+  SetMeta(db, "return_planner", request.planner);
+  WriteEvent(db, now, {.kind = "return", .who = absl::StrCat("node:", request.node.name)});
 }
 
 int64_t LiveNodes(Connection& db, absl::Time now) {
@@ -159,7 +164,8 @@ void SettleClock(Connection& db, Transaction& transaction, absl::string_view who
   db.Sql("UPDATE job_node SET seen_at = min(seen_at, ?)", now).Run();
   db.Sql(
         "DELETE FROM matins_meta WHERE key IN ('clock_frozen_at', 'clock_frozen_why', "
-        "'clock_raw', 'clock_steady_from', 'return_last', 'return_wait', 'return_due')")
+        "'clock_raw', 'clock_steady_from', 'return_last', 'return_wait', 'return_due', "
+        "'return_planner')")
       .Run();
   SetMeta(db, "clock_hwm", now);
   WriteEvent(db, now,
@@ -206,7 +212,7 @@ absl::StatusOr<TickAnswer> SqliteStore::Tick(const TickRequest& request) {
   }
   if (!answer.frozen) {
     answer.returned = ReturnNow(*db_, answer.now, LiveNodes(*db_, answer.now) == 0);
-    if (answer.returned) TriggerByReturn(*db_, answer.now, request.node.name);
+    if (answer.returned) TriggerByReturn(*db_, answer.now, request);
   }
   db_->Sql(
          "INSERT INTO job_node (name, labels, started_at, seen_at, left, boot, clock_offset) "
