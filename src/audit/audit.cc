@@ -18,17 +18,22 @@ constexpr size_t kMostKept = 1000;    // findings in an audit's own row
 
 using RowsByJob = std::map<std::string, std::vector<PeriodRow>>;
 
-// Every row that is not final, whatever its date.
-absl::StatusOr<RowsByJob> ReadOpen(ActStore& acts, const std::string& job) {
+// Every row that is not final and lies before `from` or after `to`; those between are read with
+// their job.
+absl::StatusOr<RowsByJob> ReadOpen(ActStore& acts, const std::string& job, absl::CivilDay from,
+                                   absl::CivilDay to) {
   RowsByJob open;
   for (const PeriodStatus status :
        {PeriodStatus::kPlanned, PeriodStatus::kRunning, PeriodStatus::kFailed}) {
-    RowFilter filter;
-    filter.job = job;
-    filter.status = status;
-    filter.limit = kMostRows;
-    ASSIGN_OR_RETURN(std::vector<PeriodRow> rows, acts.ReadRows(filter));
-    for (PeriodRow& row : rows) open[row.key.job].push_back(std::move(row));
+    for (const bool before : {true, false}) {
+      RowFilter filter;
+      filter.job = job;
+      filter.status = status;
+      filter.limit = kMostRows;
+      before ? filter.to = from - 1 : filter.from = to + 1;
+      ASSIGN_OR_RETURN(std::vector<PeriodRow> rows, acts.ReadRows(filter));
+      for (PeriodRow& row : rows) open[row.key.job].push_back(std::move(row));
+    }
   }
   return open;
 }
@@ -64,7 +69,7 @@ class Auditor {
     }
     Dates();
     if (open_) {
-      ASSIGN_OR_RETURN(open_rows_, ReadOpen(acts_, scope_.job));
+      ASSIGN_OR_RETURN(open_rows_, ReadOpen(acts_, scope_.job, report_.from, report_.to));
     }
     for (JobRow& row : rows) {
       if (scope_.jobs && !scope_.jobs->contains(row.name)) continue;
@@ -113,11 +118,7 @@ class Auditor {
     filter.to = report_.to;
     filter.limit = kMostRows;
     ASSIGN_OR_RETURN(job.rows, acts_.ReadRows(filter));
-    for (PeriodRow& open : open_rows_[name]) {
-      if (open.biz_date < report_.from || open.biz_date > report_.to) {
-        job.rows.push_back(std::move(open));
-      }
-    }
+    for (PeriodRow& open : open_rows_[name]) job.rows.push_back(std::move(open));
     AuditVerdict verdict = JudgeJob(job, Question());
     for (AuditFinding& finding : verdict.findings) AddFinding(std::move(finding), report_);
     for (const auto& [month, tally] : verdict.months) Count(month, name, tally);
