@@ -52,10 +52,10 @@ class Fields {
   std::vector<std::string> TextsOr(absl::string_view key, std::vector<std::string> fallback);
   template <typename E>
   E WordOr(absl::string_view key, E fallback) {
-    const std::vector<std::string> words(Words<E>().begin(), Words<E>().end());
     const std::string text = TextOr(key, "");
     if (text.empty()) return fallback;
     if (const std::optional<E> word = FromWord<E>(text)) return *word;
+    const std::vector<std::string> words(Words<E>().begin(), Words<E>().end());
     Error(key, absl::StrCat(Path(key), ": '", text, "' is none of its words"),
           MendWord(text, words));
     return fallback;
