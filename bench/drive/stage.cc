@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "audit/beats.h"
 #include "backends/backends.h"
 #include "base/clock.h"
 #include "base/random.h"
@@ -54,6 +55,20 @@ std::string ServerUrl(const std::string& url) {
   return url.substr(0, question);
 }
 
+// A node that starts nothing.
+std::unique_ptr<Lanes> OpenLanes(Database& database, Runner& runner) {
+  NodeParts parts;
+  parts.options.id = {"bench/plan", {}};
+  parts.options.slots = 0;
+  parts.clock = &SystemClock();
+  parts.runner = &runner;
+  parts.random = std::make_unique<SystemRandom>();
+  parts.open_store = [&database](LaneKind) { return database.Open(); };
+  auto lanes = Lanes::Open(std::move(parts));
+  DieUnlessOk(lanes.status(), "a node that plans");
+  return *std::move(lanes);
+}
+
 }  // namespace
 
 Stage::Stage(const Options& options) : options_(options) {
@@ -66,6 +81,11 @@ Stage::Stage(const Options& options) : options_(options) {
   auto acts = database_->OpenActs();
   DieUnlessOk(acts.status(), "opening the store");
   acts_ = *std::move(acts);
+  // Of a store that nodes have worked on before.
+  NoRunner runner;
+  const std::unique_ptr<Lanes> lanes = OpenLanes(*database_, runner);
+  lanes->Step(LaneKind::kTick);
+  DieUnlessOk(lanes->Leave(), "a node's leave");
 }
 
 void Stage::Apply(const std::string& yaml, absl::string_view source) {
@@ -114,24 +134,21 @@ void Stage::ApplyPeriods(int64_t count, absl::string_view more) {
 
 void Stage::Plan() {
   NoRunner runner;
-  NodeParts parts;
-  parts.options.id = {"bench/plan", {}};
-  parts.options.slots = 0;
-  parts.clock = &SystemClock();
-  parts.runner = &runner;
-  parts.random = std::make_unique<SystemRandom>();
-  parts.open_store = [this](LaneKind) { return database_->Open(); };
-  auto lanes = Lanes::Open(std::move(parts));
-  DieUnlessOk(lanes.status(), "planning");
+  const std::unique_ptr<Lanes> lanes = OpenLanes(*database_, runner);
   absl::Duration next;
   do {
     // Read before the comparison: a compiler may read the clock first, and end with the first step.
-    next = (*lanes)->Step(LaneKind::kPlan);
+    next = lanes->Step(LaneKind::kPlan);
   } while (next <= SystemClock().BootNow());
-  if ((*lanes)->node().counters.store_errors > 0) Die("planning failed");
+  if (lanes->node().counters.store_errors > 0) Die("planning failed");
 }
 
 void Stage::Rest() {
+  // Of each beat the last audit is due since yesterday or this morning, whatever is measured now.
+  auto acts = database_->OpenActs();
+  DieUnlessOk(acts.status(), "opening the store");
+  AuditBeats beats(*std::move(acts), {.by = "node:bench"});
+  DieUnlessOk(beats.Step().status(), "the audits");
   if (!options_.IsPostgres()) return;
   Query("vacuum analyze");
   Query("checkpoint");

@@ -29,7 +29,7 @@ class Stage {
 
   // Writes the plans of what is due and held by nobody, by the plan lane itself.
   void Plan();
-  // PostgreSQL: vacuum analyze, and a checkpoint. SQLite: the log goes into the file.
+  // The audits that are due are made. PostgreSQL: vacuum analyze, and a checkpoint.
   void Rest();
 
   // SQL for the store itself, past Matins, in its own dialect; tables of PostgreSQL are those of
