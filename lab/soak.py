@@ -210,14 +210,16 @@ def verify(folder):
 
 
 def slopes(usage):
-    """Growth of each life of a node that was measured for a minute or longer, in KiB and descriptors a minute: the median, and how many lives
-    that were. A younger one is still filling its caches."""
+    """Growth of a node's life in KiB and descriptors a minute: the median of the lives that were at least half as long as the longest, and longer
+    than a minute, as a younger one is still filling its caches; and how many seconds the longest was."""
     lives = {}
     for row in usage:
         if 'rss' in row:
             lives.setdefault((row['node'], row['life']), []).append(row)
-    old = [rows for rows in lives.values() if rows[-1]['at'] - rows[0]['at'] >= 60]
-    found = dict(lives_measured=len(old))
+    length = {key: rows[-1]['at'] - rows[0]['at'] for key, rows in lives.items()}
+    longest = max(length.values(), default=0)
+    old = [rows for key, rows in lives.items() if length[key] >= max(60, longest / 2)]
+    found = dict(longest_life=round(longest))
     for what in ('rss', 'descriptors'):
         each = sorted(slope([(r['at'], r[what]) for r in rows[len(rows) // 4:]]) for rows in old)
         found[f'{what}_slope_per_minute'] = round(60 * each[len(each) // 2], 3) if each else ''
@@ -256,7 +258,7 @@ def run(options):
     seal = keep.seal(folder)
     for figures in found:
         for name in ('shape', 'seed', 'seconds', 'faults', 'faults_by_kind', 'fires', 'commits', 'takeovers', 'refusals', 'unknowns',
-                     'unknowns_resolved_yes', 'unknowns_resolved_no', 'lost', 'doubled', 'at_most_at_95_percent', 'lives_measured', 'rss_slope_per_minute',
+                     'unknowns_resolved_yes', 'unknowns_resolved_no', 'lost', 'doubled', 'at_most_at_95_percent', 'longest_life', 'rss_slope_per_minute',
                      'descriptors_slope_per_minute', 'violations', 'other'):
             say(f'{name:30} {figures[name]}')
     word, code = word_of(found)

@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "absl/time/clock.h"
+#include "base/alarms.h"
 #include "base/fault.h"
 
 namespace matins {
@@ -17,7 +18,7 @@ class RealClock final : public Clock {
     return absl::DurationFromTimespec(now);
   }
   bool AwaitUntil(absl::Mutex& mutex, const absl::Condition& wake, absl::Duration until) override {
-    return mutex.AwaitWithTimeout(wake, until - BootNow());
+    return Alarms::Instance().Await(mutex, wake, until);
   }
 };
 

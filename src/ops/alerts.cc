@@ -86,7 +86,8 @@ void AlertThread::Run() {
     Todo todo;
     {
       absl::MutexLock lock(&mutex_);
-      mutex_.AwaitWithTimeout(absl::Condition(this, &AlertThread::Awaited), wait);
+      SystemClock().AwaitUntil(mutex_, absl::Condition(this, &AlertThread::Awaited),
+                               SystemClock().BootNow() + wait);
       std::swap(todo, todo_);
       todo_.stop = todo.stop;
     }

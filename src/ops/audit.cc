@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "ops/drill.h"
@@ -89,7 +90,10 @@ void AuditThread::Run() {
   for (;;) {
     const absl::Duration wait = Turn();
     absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(&stopped_), wait)) return;
+    if (SystemClock().AwaitUntil(mutex_, absl::Condition(&stopped_),
+                                 SystemClock().BootNow() + wait)) {
+      return;
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/status.h"
 
@@ -26,12 +27,13 @@ std::string MariadbStore::ChangeMark() {
 }
 
 void MariadbStore::AwaitChange(absl::Duration at_most) {
-  const absl::Time until = absl::Now() + at_most;  // decides nothing but how long one waits
+  const absl::Duration until = SystemClock().BootNow() + at_most;
   absl::Duration left = at_most;
   while (left > absl::ZeroDuration()) {
     {
       absl::MutexLock lock(&mutex_);
-      mutex_.AwaitWithTimeout(absl::Condition(&interrupted_), std::min(left, kPoll));
+      SystemClock().AwaitUntil(mutex_, absl::Condition(&interrupted_),
+                               SystemClock().BootNow() + std::min(left, kPoll));
       const bool interrupted = interrupted_;
       interrupted_ = false;
       if (interrupted) return;
@@ -41,8 +43,7 @@ void MariadbStore::AwaitChange(absl::Duration at_most) {
       seen_ = std::move(mark);
       return;
     }
-    // A wall clock that is set back must not make a wait of minutes out of one of seconds.
-    left = std::min(left - kPoll, until - absl::Now());
+    left = until - SystemClock().BootNow();
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/status.h"
 #include "base/time.h"
@@ -251,7 +252,8 @@ void SqliteStore::AwaitChange(absl::Duration at_most) {
         return interrupted_ || hub.changes_locked() != seen_changes_;
       };
       const absl::Duration wait = std::max(absl::ZeroDuration(), std::min(kPoll, left()));
-      woken = hub.mutex().AwaitWithTimeout(absl::Condition(&moved), wait);
+      woken = SystemClock().AwaitUntil(hub.mutex(), absl::Condition(&moved),
+                                       SystemClock().BootNow() + wait);
       interrupted_ = false;
       seen_changes_ = hub.changes_locked();
     }

@@ -71,7 +71,8 @@ void MatinsNow(sqlite3_context* context, int, sqlite3_value**) {
 bool Hub::EnterWriter(absl::Duration wait) {
   absl::MutexLock lock(&mutex_);
   const auto free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !writing_; };
-  if (!mutex_.AwaitWithTimeout(absl::Condition(&free), wait)) return false;
+  Clock& clock = SystemClock();
+  if (!clock.AwaitUntil(mutex_, absl::Condition(&free), clock.BootNow() + wait)) return false;
   writing_ = true;
   return true;
 }
