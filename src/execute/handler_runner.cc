@@ -167,8 +167,8 @@ class HandlerRunner final : public Runner {
     }
   }
 
-  std::shared_ptr<Run> NextRun() {
-    absl::MutexLock lock(&mutex_);
+  // The next that waits, once there is one; null: closing.
+  std::shared_ptr<Run> AwaitOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     while (waiting_.empty() && !closing_) {
       ++idle_;
       work_.Wait(&mutex_);
@@ -177,8 +177,20 @@ class HandlerRunner final : public Runner {
     if (closing_) return nullptr;
     std::shared_ptr<Run> run = std::move(waiting_.front());
     waiting_.pop_front();
-    run->entered = true;
     taken_at_ = options_.clock->BootNow();
+    return run;
+  }
+
+  std::shared_ptr<Run> NextRun() {
+    absl::MutexLock lock(&mutex_);
+    std::shared_ptr<Run> run = AwaitOne();
+    // The process slept over its lease, and the watchdog has not looked yet.
+    while (run != nullptr && run->plan.Due(taken_at_) != StopPlan::Act::kNothing) {
+      EndUnstarted(*run);
+      run = AwaitOne();
+    }
+    if (run == nullptr) return nullptr;
+    run->entered = true;
     grow_ = 1;
     // While more are to come, whoever listens need not be woken for each.
     quiet_ |= !waiting_.empty();
@@ -210,6 +222,10 @@ class HandlerRunner final : public Runner {
     events_.Push(
         {id, HandlerEnded(std::move(status), dead, run.plan.reason(), std::move(run.output))});
     runs_.erase(id);
+  }
+
+  void EndUnstarted(Run& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    End(run, absl::AbortedError("stopped before a thread was free for it"), /*dead=*/true);
   }
 
   // ---- the watchdog ----
@@ -248,7 +264,7 @@ class HandlerRunner final : public Runner {
       if (run->let_go) continue;  // it returned while its token was being set
       if (!run->entered) {
         std::erase(waiting_, run);
-        End(*run, absl::AbortedError("stopped before a thread was free for it"), /*dead=*/true);
+        EndUnstarted(*run);
       } else if (act == StopPlan::Act::kKill) {
         LetGo(*run);
       }

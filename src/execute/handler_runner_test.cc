@@ -1,5 +1,6 @@
 #include "execute/handler_runner.h"
 
+#include <atomic>
 #include <stdexcept>
 #include <thread>
 
@@ -210,6 +211,25 @@ TEST_F(Handlers, ThatWaitForAThreadPastTheirDeadlineNeverStart) {
   EXPECT_EQ(ended.stopped, StopReason::kLeaseLost);
   runner->Stop(1, StopReason::kCancelled, absl::Hours(1));
   Await<RunEnded>(1);
+}
+
+// C093: a START whose answer came after its lease, or a process that slept.
+TEST_F(Handlers, ThatComeAfterTheirLeaseNeverStart) {
+  std::atomic<int> called = 0;
+  options.handlers["h"] = [&](HandlerContext&) {
+    ++called;
+    return absl::OkStatus();
+  };
+  Open();
+  clock.Advance(absl::Seconds(20));
+  for (int run = 1; run <= 100; ++run) runner->Start(Request(run, "h", 10));
+  for (int run = 1; run <= 100; ++run) {
+    const auto ended = Await<RunEnded>(run);
+    EXPECT_EQ(ended.stopped, StopReason::kLeaseLost);
+    EXPECT_TRUE(ended.tree_dead);
+    EXPECT_FALSE(ended.Succeeded());
+  }
+  EXPECT_EQ(called, 0);
 }
 
 TEST_F(Handlers, AreStoppedWhenTheRunnerGoes) {

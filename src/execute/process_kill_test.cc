@@ -90,6 +90,18 @@ TEST(ProcessKill, AStoppedTreeIsKilledToo) {
   EXPECT_TRUE(ended.tree_dead);
 }
 
+// C093: a START whose answer came after its lease, or a node that slept.
+TEST(ProcessKill, NothingIsStartedAfterTheLeaseThoughTheGraceIsNotOver) {
+  WatchedRunner runner;
+  RunRequest request = ShellRun(1, "echo begun");
+  request.lease = Soon(-0.1, 600);
+  runner->Start(std::move(request));
+  const RunEnded ended = runner.AwaitEnd(1);
+  EXPECT_EQ(ended.stopped, StopReason::kLeaseLost);
+  EXPECT_TRUE(ended.tree_dead);
+  EXPECT_EQ(ended.output.total_bytes, 0);
+}
+
 TEST(ProcessKill, ALeaseThatIsMovedLetsItGoOn) {
   WatchedRunner runner;
   RunRequest request = ShellRun(1, "echo up; sleep 1; echo survived");

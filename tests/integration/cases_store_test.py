@@ -6,10 +6,11 @@ import signal
 import sqlite3
 import subprocess
 import threading
+import time
 from datetime import datetime, timedelta, timezone
 
 from fault_run import Proxy
-from support import MATINS, PATIENCE, StoreCase, eventually, main, postgres_port
+from support import MATINS, PATIENCE, StoreCase, eventually, for_each_store, main, mariadb_port, postgres_port
 
 TODAY = datetime.now(timezone.utc).date()
 
@@ -147,6 +148,83 @@ class AwayStore(Cases):
         self.assertEqual(node.stop(), 0)
 
 
+class VanishedClient:
+    """A client that took row locks and was never heard of again: its process is stopped, its connection stays."""
+    SHELL = {'postgresql': lambda store: ['psql', '-XqAt', store.split('?schema=')[0]],
+             'mariadb': lambda store: ['mariadb', '--no-defaults', '-NBn', '-h', '127.0.0.1', '-P', str(mariadb_port()), '-u', 'root',
+                                       store.rsplit('/', 1)[1]]}
+
+    def __init__(self, case, statements):
+        self.process = subprocess.Popen(self.SHELL[case.kind](case.store), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        case.addCleanup(self.end)
+        self.process.stdin.write('\n'.join([*statements, "select 'all locked';", '']))
+        self.process.stdin.flush()
+        patience = threading.Timer(PATIENCE, self.process.kill)
+        patience.start()
+        case.assertIn('all locked\n', iter(self.process.stdout.readline, ''))
+        patience.cancel()
+        self.process.send_signal(signal.SIGSTOP)
+
+    def end(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+class LockedRows(Cases):
+
+    def test_a_client_that_vanished_with_row_locks_stalls_nothing_without_a_word(self):
+        """C122: the node says so within a minute, and makes good what was missed once the server has ended that session."""
+        self.apply('jobs:' + EVERY_SECOND)
+        node = self.node()
+        eventually('scheduling', lambda: self.finished('tick'))
+        schema = self.store.split('schema=')[1] if self.kind == 'postgresql' else self.store.rsplit('/', 1)[1]
+        tables = [table for table, in self.sql("select table_name from information_schema.tables where table_type = 'BASE TABLE' "
+                                               f"and table_schema = '{schema}' order by table_name")]
+        began = time.monotonic()
+        client = VanishedClient(self, ['begin;', *(f'select count(*) from (select 1 from {schema}.{table} for update) locked;'
+                                                   for table in tables)])
+        eventually('the node to say so', lambda: 'store_away' in node.text())
+        self.assertLess(time.monotonic() - began, 60)
+        client.end()
+        away = datetime.now(timezone.utc)
+        eventually('scheduling to go on',
+                   lambda: max(self.finished('tick')) > (away + timedelta(seconds=2)).strftime('%Y-%m-%dT%H:%M:%SZ'))
+        eventually('what was missed', lambda: self.json('job', 'list')[0]['gaps'] <= 1)
+        self.assertIn('store_back', node.text())
+        done = self.finished('tick')
+        self.assertEqual(len(done), len(set(done)))
+        self.assertEqual(node.stop(), 0)
+
+
+class BulkDeletes(Cases):
+    kind = 'mariadb'
+
+    def test_deadlocks_with_a_persons_bulk_deletes_fail_no_run_and_double_none(self):
+        """C123: three nodes claim and end twenty runs a second while old runs are deleted by hundreds, by another key than theirs."""
+        self.apply('jobs:' + ''.join(EVERY_SECOND.replace('tick', f'tick{n}') for n in range(20)))
+        nodes = [self.node() for _ in range(3)]
+        eventually('scheduling', lambda: len(self.finished('tick0')) > 2)
+        deleted = 0
+
+        def delete():
+            nonlocal deleted
+            runs = ', '.join(run for run, in self.sql("select fence from job_run where status = 'DONE' order by finished_at desc limit 500"))
+            try:
+                self.sql(f'delete from job_run where fence in ({runs or 0})')
+            except AssertionError as e:      # the server may end a person's transaction as well as ours
+                self.assertIn('Deadlock', str(e))
+            else:
+                deleted += runs.count(',') + 1
+            return deleted > 500
+
+        eventually('many deletions', delete)
+        for node in nodes:
+            self.assertEqual(node.stop(), 0)
+            self.assertNotIn('Deadlock', node.text())
+        rows = self.sql('select status, attempts, count(*) from job_watermark group by status, attempts')
+        self.assertEqual([row for row in rows if row[:2] != ['DONE', '1'] and row[0] != 'PLANNED'], [], rows)
+
+
 class BusyFile(Cases):
     kind = 'sqlite'
 
@@ -227,6 +305,8 @@ class BusyFile(Cases):
         self.ok('wait', 'gated', day(1), '--timeout', '60s')
         self.assertEqual([(run['status'], run['exit_code']) for run in self.json('runs', 'gated')], [('DONE', 0)])
 
+
+for_each_store(LockedRows, ('postgresql', 'mariadb'))
 
 if __name__ == '__main__':
     main()

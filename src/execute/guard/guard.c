@@ -337,18 +337,21 @@ static int64_t kill_at(void) {
   return earlier(g.asked_kill, earlier(g.plan.config.lease.kill, g.plan.config.time_out.kill));
 }
 
+static void judge_deadlines(int64_t now) {
+  const struct guard_config* config = &g.plan.config;
+  int lease_over = earlier(config->lease.stop, config->lease.kill) <= now;
+  int time_over = earlier(config->time_out.stop, config->time_out.kill) <= now;
+  if (g.reason != GUARD_NONE) return;
+  if (lease_over && (!time_over || config->lease.stop <= config->time_out.stop)) {
+    g.reason = GUARD_LEASE_LOST;
+  } else if (time_over) {
+    g.reason = GUARD_TIME_OUT;
+  }
+}
+
 /* The rules of stop_plan.h. */
 static void apply_deadlines(int64_t now) {
-  const struct guard_config* config = &g.plan.config;
-  if (g.reason == GUARD_NONE) {
-    int lease_over = earlier(config->lease.stop, config->lease.kill) <= now;
-    int time_over = earlier(config->time_out.stop, config->time_out.kill) <= now;
-    if (lease_over && (!time_over || config->lease.stop <= config->time_out.stop)) {
-      g.reason = GUARD_LEASE_LOST;
-    } else if (time_over) {
-      g.reason = GUARD_TIME_OUT;
-    }
-  }
+  judge_deadlines(now);
   if (g.node_dead) {
     if (g.reason == GUARD_NONE) g.reason = GUARD_NODE_DIED;
     g.kill_sent = 1; /* no grace: another node can start only when all here is dead */
@@ -490,12 +493,11 @@ int main(void) {
    * its end too: the process itself is watched as well. */
   g.node_pidfd = (int)syscall(SYS_pidfd_open, g.plan.config.node_pid, 0);
   if (getppid() == g.plan.config.node_pid) {
-    if (kill_at() > now_ns()) {
+    judge_deadlines(now_ns());
+    if (g.reason == GUARD_NONE) {
       start_program();
     } else {
-      /* The node slept over its lease: nothing is started that would have to be dead by now. */
-      const struct guard_config* config = &g.plan.config;
-      g.reason = config->lease.kill <= config->time_out.kill ? GUARD_LEASE_LOST : GUARD_TIME_OUT;
+      /* The node slept over its lease: nothing is started that would have to stop by now. */
       g.wait_status = SIGKILL;
       g.tree_dead = 1;
     }
