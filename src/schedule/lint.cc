@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/time.h"
@@ -113,6 +115,16 @@ void WarnOfDayFields(const ScheduleParts& parts, std::vector<std::string>& warni
                            "match either"
                          : "day of month and day of week are both given and one begins with '*': "
                            "it fires only on days that match both");
+}
+
+// "* 9 * * *" is often meant as once at nine.
+void WarnOfEachMinute(const Pattern& pattern, std::vector<std::string>& warnings) {
+  if (pattern.minutes != kAllSixty || !std::has_single_bit(pattern.hours)) return;
+  const int hour = std::countr_zero(pattern.hours);
+  warnings.push_back(absl::StrFormat(
+      "fires each minute from %02d:00 to %02d:59, 60 times a day; where once is meant, write 0 for "
+      "the minute",
+      hour, hour));
 }
 
 // Collects what LintPeriods tells.
@@ -259,6 +271,7 @@ std::vector<std::string> LintSchedule(const Schedule& schedule) {
   if (!parts.matcher.has_value()) return warnings;
   WarnOfMonths(*parts.matcher, warnings);
   WarnOfDayFields(parts, warnings);
+  WarnOfEachMinute(parts.matcher->pattern(), warnings);
   return warnings;
 }
 

@@ -49,6 +49,15 @@ TEST(CheckPeriod, RefusesPeriodsThatMostFiresPassOver) {
   EXPECT_FALSE(CheckPeriod(Parsed("0 0 1 1,4,7,10 *"), PeriodKind::kMonth).ok());
 }
 
+// C192
+TEST(LintSchedule, ShowsThatAWildMinuteIsSixtyFires) {
+  EXPECT_THAT(LintSchedule(Parsed("* 9 * * *", "America/Los_Angeles")),
+              ElementsAre(HasSubstr("fires each minute from 09:00 to 09:59, 60 times a day")));
+  EXPECT_THAT(LintSchedule(Parsed("* 9-10 * * *")), IsEmpty());
+  EXPECT_THAT(LintSchedule(Parsed("*/5 9 * * *")), IsEmpty());
+  EXPECT_THAT(LintSchedule(Parsed("* * * * *")), IsEmpty());
+}
+
 TEST(LintSchedule, NamesTheMonthsThatArePassedOver) {
   EXPECT_THAT(
       LintSchedule(Parsed("0 0 31 * *")),
