@@ -130,8 +130,8 @@ PreflightCheck CheckLock(const PreflightRequest& request, absl::string_view prov
   return check;
 }
 
-std::vector<PreflightCheck> CheckNodes(const std::vector<NodeRow>& nodes,
-                                       const StoreStatus& status) {
+std::vector<PreflightCheck> CheckNodes(const std::vector<NodeRow>& nodes, const StoreStatus& status,
+                                       StartedBy started_by) {
   std::vector<PreflightCheck> checks;
   absl::Duration most;
   int alive = 0;
@@ -146,7 +146,10 @@ std::vector<PreflightCheck> CheckNodes(const std::vector<NodeRow>& nodes,
       absl::StrCat("at most ", DurationText(absl::Trunc(most, absl::Milliseconds(1))),
                    " between a node's and the store's"),
       ""};
-  if (alive == 0) {
+  if (alive == 0 && started_by == StartedBy::kExec) {
+    living.measured = "none is needed: `matins exec` alone starts the jobs";
+    clocks.measured = "none is asked for the time: `matins exec` goes by the store's";
+  } else if (alive == 0) {
     living.level = clocks.level = PreflightLevel::kFail;
     clocks.level = PreflightLevel::kWarn;
     clocks.measured = "not measured: no node is alive";
@@ -177,17 +180,25 @@ std::vector<PreflightCheck> CheckNodes(const std::vector<NodeRow>& nodes,
   return checks;
 }
 
-PreflightCheck CheckAudits(const std::vector<AuditRow>& audits, absl::Time now) {
+PreflightCheck CheckAudits(const std::vector<AuditRow>& audits, absl::Time now,
+                           StartedBy started_by) {
+  const bool by_exec = started_by == StartedBy::kExec;
   PreflightCheck check{"", "audit of all jobs", PreflightLevel::kFail,
                        "none was ever made by a node",
                        "let a node (`matins serve`) live, and have a monitor outside ask `matins "
                        "audit --check-age 26h`"};
+  if (by_exec) {
+    check.measured = "none was ever made";
+    check.mend = "a crontab line of its own, on another host: 0 9 * * * matins audit";
+  }
   for (const AuditRow& audit : audits) {
-    if (audit.beat != kStoreBeat || audit.finished_at == absl::InfinitePast()) continue;
+    const bool counts = audit.beat == kStoreBeat || (by_exec && audit.beat == kHandBeat);
+    if (!counts || audit.finished_at == absl::InfinitePast()) continue;
     const absl::Duration age = now - audit.finished_at;
     check.measured = absl::StrCat("the last, by ", audit.by, ", is ",
                                   DurationText(absl::Trunc(age, absl::Seconds(1))), " old");
-    if (!audit.canary) {
+    // A person's audit, or cron's, has no miss planted for it.
+    if (!audit.canary && audit.beat == kStoreBeat) {
       absl::StrAppend(&check.measured, " and did not find the miss that was planted for it");
     } else if (age <= kAuditAge) {
       check.level = PreflightLevel::kPass;
@@ -214,6 +225,7 @@ absl::StatusOr<PreflightReport> Preflight(Session& session, const PreflightReque
   ASSIGN_OR_RETURN(const std::vector<AuditRow> audits, session.acts().ReadAudits("", kAudits));
   ASSIGN_OR_RETURN(const AuditFacts store, session.acts().ReadAuditFacts(request.job));
   bool redis = !request.redis_url.empty();
+  StartedBy started_by = rows.empty() ? StartedBy::kNodes : StartedBy::kExec;
   std::vector<PreflightCheck> of_jobs;
   for (JobRow& row : rows) {
     const std::string name = row.name;
@@ -223,6 +235,7 @@ absl::StatusOr<PreflightReport> Preflight(Session& session, const PreflightReque
                          std::string(facts.status().message()), "mend and apply it"});
       continue;
     }
+    if (facts->job->job.run.kind != RunKind::kExec) started_by = StartedBy::kNodes;
     redis = redis || facts->job->job.lock.provider == LockProvider::kRedis;
     for (PreflightCheck& check : CheckJob(*facts)) of_jobs.push_back(std::move(check));
   }
@@ -233,8 +246,9 @@ absl::StatusOr<PreflightReport> Preflight(Session& session, const PreflightReque
   } else if (redis) {
     report.checks.push_back(CheckLock(request, "redis"));
   }
-  for (PreflightCheck& check : CheckNodes(nodes, status)) report.checks.push_back(check);
-  report.checks.push_back(CheckAudits(audits, status.now));
+  for (PreflightCheck& check : CheckNodes(nodes, status, started_by))
+    report.checks.push_back(check);
+  report.checks.push_back(CheckAudits(audits, status.now, started_by));
   if (rows.empty()) {
     report.checks.push_back(
         {"", "jobs", PreflightLevel::kFail, "the store has none", "matins job apply FILE"});

@@ -59,9 +59,13 @@ std::vector<PreflightCheck> CheckJob(const JobFacts& facts);
 // taken nor released by who does not hold it, and fences rise. `provider`: "store" or "redis".
 PreflightCheck CheckLock(const PreflightRequest& request, absl::string_view provider);
 
-std::vector<PreflightCheck> CheckNodes(const std::vector<NodeRow>& nodes,
-                                       const StoreStatus& status);
-PreflightCheck CheckAudits(const std::vector<AuditRow>& audits, absl::Time now);
+// Who starts the jobs: with kExec, calls of `matins exec` alone (docs/exec.md), and no node is
+// needed; who audits then is a call of `matins audit`.
+enum class StartedBy { kNodes, kExec };
+std::vector<PreflightCheck> CheckNodes(const std::vector<NodeRow>& nodes, const StoreStatus& status,
+                                       StartedBy started_by);
+PreflightCheck CheckAudits(const std::vector<AuditRow>& audits, absl::Time now,
+                           StartedBy started_by);
 
 }  // namespace matins
 

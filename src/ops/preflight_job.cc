@@ -298,6 +298,10 @@ void JobQuestions::Audit() {
     if (!audit.canary) return Fail("audit", figures + " and found no planted miss", "look at it");
     return Pass("audit", figures);
   }
+  if (job_.run.kind == RunKind::kExec) {
+    return Warn("audit", "no node has looked: calls of `matins exec` need none",
+                "a crontab line of its own, on another host: 0 9 * * * matins audit");
+  }
   Fail("audit", absl::StrCat("its own beat, ", job_.audit, ", was never made"),
        "let a node (`matins serve`) live until then");
 }
@@ -305,6 +309,11 @@ void JobQuestions::Audit() {
 void JobQuestions::Drill() {
   constexpr char kQuestion[] = "back-fill drilled";
   if (!each_) return Pass(kQuestion, absl::StrCat("not asked under ", Word(job_.misfire)));
+  if (job_.run.kind == RunKind::kExec) {
+    return Warn(kQuestion, "not by `matins drill`, which knows no command of it",
+                absl::StrCat("matins backfill ", job_.name,
+                             " --reprocess over three dates, then call `matins exec`"));
+  }
   const std::string mend = absl::StrCat("matins drill ", job_.name, " --days 3");
   if (facts_.drills.empty()) return Fail(kQuestion, "never", mend);
   const DrillRow& newest = facts_.drills.front();

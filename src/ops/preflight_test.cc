@@ -153,12 +153,13 @@ TEST(Preflight, AnAuditCountsOnItsOwnBeatOnlyWhileItSeesAndIsRecent) {
   EXPECT_THAT(Answer(facts, "audit"), HasSubstr("fail"));
   facts.audits[0].beat = kStoreBeat;
   EXPECT_THAT(Answer(facts, "audit"), HasSubstr("never made"));
-  EXPECT_EQ(CheckAudits({}, kNow).level, PreflightLevel::kFail);
+  EXPECT_EQ(CheckAudits({}, kNow, StartedBy::kNodes).level, PreflightLevel::kFail);
   AuditRow all = GoodFacts().audits[0];
   all.beat = kStoreBeat;
-  EXPECT_EQ(CheckAudits({all}, kNow).level, PreflightLevel::kPass);
+  EXPECT_EQ(CheckAudits({all}, kNow, StartedBy::kNodes).level, PreflightLevel::kPass);
   all.beat = kHandBeat;
-  EXPECT_EQ(CheckAudits({all}, kNow).level, PreflightLevel::kFail) << "a person's is no watch";
+  EXPECT_EQ(CheckAudits({all}, kNow, StartedBy::kNodes).level, PreflightLevel::kFail)
+      << "a person's is no watch";
 }
 
 TEST(Preflight, MonthsAndClockChangesAreAskedOfTheLinter) {
@@ -170,16 +171,42 @@ TEST(Preflight, MonthsAndClockChangesAreAskedOfTheLinter) {
   EXPECT_THAT(Answer(GoodFacts(job), "lint schedule"), HasSubstr("warn: "));
 }
 
+// No daemon stands behind them: crontab lines call `matins exec`, and one calls `matins audit`.
+TEST(Preflight, AsksForNoNodeWhereExecStartsAllJobs) {
+  StoreStatus status;
+  status.now = kNow;
+  const std::vector<PreflightCheck> checks = CheckNodes({}, status, StartedBy::kExec);
+  EXPECT_EQ(checks[0].level, PreflightLevel::kPass);
+  EXPECT_EQ(checks[1].level, PreflightLevel::kPass);
+  const PreflightCheck none = CheckAudits({}, kNow, StartedBy::kExec);
+  EXPECT_EQ(none.level, PreflightLevel::kFail);
+  EXPECT_THAT(none.mend, HasSubstr("crontab line"));
+  AuditRow audit = GoodFacts().audits[0];
+  audit.beat = kHandBeat;
+  audit.canary = false;
+  EXPECT_EQ(CheckAudits({audit}, kNow, StartedBy::kExec).level, PreflightLevel::kPass);
+  audit.finished_at = kNow - absl::Hours(30);
+  EXPECT_EQ(CheckAudits({audit}, kNow, StartedBy::kExec).level, PreflightLevel::kFail);
+  Job job = GoodJob();
+  job.run = {};
+  job.run.kind = RunKind::kExec;
+  JobFacts facts = GoodFacts(job);
+  facts.audits.clear();
+  facts.drills.clear();
+  EXPECT_THAT(Answer(facts, "audit"), HasSubstr("warn: no node has looked"));
+  EXPECT_THAT(Answer(facts, "back-fill drilled"), HasSubstr("warn: not by `matins drill`"));
+}
+
 TEST(Preflight, ClocksOfNodesAreMeasuredOrNotPassed) {
   StoreStatus status;
   status.now = kNow;
-  std::vector<PreflightCheck> checks = CheckNodes({}, status);
+  std::vector<PreflightCheck> checks = CheckNodes({}, status, StartedBy::kNodes);
   EXPECT_EQ(checks[0].level, PreflightLevel::kFail);
   EXPECT_EQ(checks[1].level, PreflightLevel::kWarn);
   NodeRow node;
   node.seen_at = kNow;
   node.clock_offset = -absl::Seconds(5);
-  checks = CheckNodes({node, node}, status);
+  checks = CheckNodes({node, node}, status, StartedBy::kNodes);
   EXPECT_EQ(checks[0].level, PreflightLevel::kPass);
   EXPECT_EQ(checks[1].level, PreflightLevel::kWarn);
   EXPECT_THAT(checks[1].measured, HasSubstr("5s"));
