@@ -41,6 +41,15 @@ def parser():
     gate.add_argument('folder', help='the run that the release rests on')
     gate.add_argument('--release', required=True, metavar='FILE', help='TOML: author, owner, code, dependencies, configuration, data, not_covered')
     gate.add_argument('--replay', metavar='FOLDER', help="somebody else's run of the same experiments")
+    findings = sub.add_parser('findings', help='what was found invalid, and whether that is closed')
+    keep_option(findings)
+    close = sub.add_parser('close', help='close a finding, by its cause, what was changed, and a replay of the original sample that passed')
+    close.add_argument('folder', help='the run that found it')
+    close.add_argument('experiment', help='the name of the experiment')
+    close.add_argument('--root-cause', required=True, metavar='TEXT', help='what was the matter')
+    close.add_argument('--change', required=True, metavar='TEXT', help='what was changed, a commit for instance')
+    close.add_argument('--replay', required=True, metavar='FOLDER', help='of `matins lab replay`, in which the same sample is valid')
+    by_option(close)
     sub.add_parser('list', help='the experiments that ship')
     return top
 

@@ -2,6 +2,7 @@
 import json
 import os
 
+import findings as findings_
 import gate as gate_
 import judge
 import keep
@@ -121,6 +122,14 @@ def replay(options):
         print(f'{options.folder}: nothing failed there, so there is nothing to replay')
         return 0
     return tell(Batch(failed, options.keep, LAB_BUILD, f'replay of {options.folder}', by=options.by))
+
+
+def findings(options):
+    return findings_.show(options)
+
+
+def close(options):
+    return findings_.close(options)
 
 
 def soak(options):

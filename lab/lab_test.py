@@ -100,8 +100,11 @@ class Runs(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.root = os.path.join(self.folder, 'kept')
 
-    def lab(self, *words, code=0):
-        done = subprocess.run([MATINS, 'lab', *words], capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL, check=False)
+    def lab(self, *words, code=0, program=None):
+        command, env = [MATINS, 'lab'], os.environ
+        if program:                  # another one than that which brings the lab
+            command, env = [sys.executable, '-B', HERE], {**env, 'MATINS_BINARY': program}
+        done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL, check=False, env=env)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
@@ -176,6 +179,33 @@ class Runs(unittest.TestCase):
         self.lab('replay', self.kept(1), '--keep', self.root, code=1)
         self.assertEqual(self.record(2, 't.bad')['execution']['digest'], record['execution']['digest'])
         self.lab('run', self.write(GOOD.replace('a topic', 'another topic')), '--keep', self.root)
+
+    def test_a_finding_is_closed_by_a_replay_that_passes(self):
+        """A program that serves nothing, and then the right one."""
+        broken = self.write(f'#!/bin/sh\n[ "$1" = serve ] && {MATINS} job apply "$2" && exec sleep 60\nexec {MATINS} "$@"\n', 'broken')
+        os.chmod(broken, 0o700)
+        path = self.write(GOOD.replace('promises =', 'at_most = 2\npromises ='))
+        self.lab('run', path, '--keep', self.root, code=1, program=broken)
+        self.assertRegex(self.lab('findings', '--keep', self.root), r'observing +run-001 t\.good: baseline-1: ')
+        words = 'close', self.kept(1), 't.good', '--root-cause', 'it served nothing', '--change', 'it serves'
+        # The same again fails again.
+        self.lab('replay', self.kept(1), '--keep', self.root, code=1, program=broken)
+        self.assertIn('stays observing', self.lab(*words, '--replay', self.kept(2), code=2))
+        self.assertIn('before the failure', self.lab('close', self.kept(2), *words[2:], '--replay', self.kept(1), code=2))
+        # Another sample is no replay of this one, though it passes.
+        self.lab('run', self.write(GOOD, 'o.toml'), '--keep', self.root + '2')
+        self.assertIn('was not run as it was', self.lab(*words, '--replay', self.root + '2/run-001', code=2))
+        self.assertIn('has no finding of t.other', self.lab(*words[:2], 't.other', *words[3:], '--replay', self.kept(2), code=2))
+        self.assertIn('--change: is empty', self.lab(*words[:-1], ' ', '--replay', self.kept(2), code=2))
+        self.lab('replay', self.kept(1), '--keep', self.root)
+        self.lab(*words, '--replay', self.kept(3), '--by', 'eve')
+        entries, = keep.read_json(os.path.join(self.root, 'findings.json'))
+        self.assertEqual((entries['state'], entries['root_cause'], entries['change'], entries['by']), ('closed', 'it served nothing', 'it serves', 'eve'))
+        self.assertTrue(entries['phenomenon'] and entries['first_deviation'])
+        self.assertNotEqual(entries['replay']['program_before'], entries['replay']['program_after'])
+        told = self.lab('findings', '--keep', self.root).splitlines()
+        self.assertEqual([line.split()[:2] for line in told], [['closed', 'run-001'], ['observing', 'run-002']])
+        self.assertIn('is closed', self.lab(*words, '--replay', self.kept(3), code=2))
 
     def test_too_little_is_inconclusive(self):
         path = self.write(GOOD.replace('[baseline]', 'minimum = { refusals = 30 }\n[baseline]', 1))
