@@ -190,6 +190,8 @@ void Simulation::RunUntil(absl::Duration until) {
 // ----------------------------------------------------------------------------------
 
 CallFate Simulation::FateOf(absl::string_view verb) {
+  const bool deaf = options_.deaf && nodes_.size() >= 3 && stepping_ == nodes_.back().get();
+  if (deaf && !trouble_) return CallFate::kLostAnswer;
   if (!trouble_ || stepping_ == nullptr) return CallFate::kFine;
   const uint64_t dice = random_.Below(200);
   if (dice == 0) return CallFate::kAway;

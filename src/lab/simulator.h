@@ -43,7 +43,8 @@ struct SimulationOptions {
   uint64_t seed = 1;
   absl::Duration trouble = absl::Minutes(4);  // of virtual time
   absl::Duration peace = absl::Minutes(6);    // at most: it ends when all has converged
-  bool story = false;                         // prints what happens
+  bool deaf = false;   // where there are three nodes, one hears no answer any more, peace or not
+  bool story = false;  // prints what happens
 };
 
 struct SimulationReport {

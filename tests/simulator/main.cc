@@ -2,10 +2,14 @@
 // and says which promise a seed breaks.
 //
 //   matins_simulator --seeds FROM..TO   runs them all; exits 1 when one broke a promise
+//   matins_simulator --kept FILE        those that FILE names, a line each; a remark follows #
 //   matins_simulator --seed N           one seed, told event by event
 //   --alone             over the SQLite store without a prediction of its answers by the model
 //   --model             over the model: it leaves no evidence
 //   --evidence FOLDER   keeps each seed's database and testimony there, for tools/checker
+//   --deaf              of three nodes or more one hears no answer any more, in peace too: all has
+//   to
+//                       be done without it (I20)
 //   --twice             runs each seed once more after all the others, the last one first, and
 //                       demands the same history of it to the letter; without the prediction,
 //                       which changes nothing
@@ -23,6 +27,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "lab/simulator.h"
 #include "simulator/model_simulation.h"
 #include "simulator/sqlite_simulation.h"
@@ -34,18 +40,21 @@ namespace {
 struct Options {
   uint64_t from = 1;
   uint64_t to = 20;
+  std::string kept;
   bool story = false;
   bool until_caught = false;
   bool model = false;
   bool alone = false;
   bool twice = false;
+  bool deaf = false;
   std::string evidence;
 };
 
 int Usage() {
-  std::fprintf(stderr,
-               "usage: matins_simulator [--seed N | --seeds FROM..TO] [--evidence FOLDER] "
-               "[--until-caught | --twice] [--alone | --model]\n");
+  std::fprintf(
+      stderr,
+      "usage: matins_simulator [--seed N | --seeds FROM..TO | --kept FILE] [--evidence FOLDER] "
+      "[--until-caught | --twice] [--alone | --model] [--deaf]\n");
   return 64;
 }
 
@@ -56,8 +65,9 @@ bool Parse(int argc, char** argv, Options& options) {
       options.until_caught = true;
       continue;
     }
-    if (flag == "--model" || flag == "--alone" || flag == "--twice") {
+    if (flag == "--model" || flag == "--alone" || flag == "--twice" || flag == "--deaf") {
       (flag == "--model"   ? options.model
+       : flag == "--deaf"  ? options.deaf
        : flag == "--alone" ? options.alone
                            : options.twice) = true;
       continue;
@@ -75,6 +85,8 @@ bool Parse(int argc, char** argv, Options& options) {
           !absl::SimpleAtoi(ends.second, &options.to)) {
         return false;
       }
+    } else if (flag == "--kept") {
+      options.kept = value;
     } else if (flag == "--evidence") {
       options.evidence = value;
     } else {
@@ -94,6 +106,7 @@ absl::StatusOr<SimulationReport> RunSeed(const Options& options, uint64_t seed,
                                          const std::string& base) {
   SimulationOptions simulation;
   simulation.seed = seed;
+  simulation.deaf = options.deaf;
   simulation.story = options.story;
   absl::StatusOr<SimulationReport> report = Simulate(simulation, Maker(options, base));
   if (!report.ok()) {
@@ -144,13 +157,34 @@ int RunAgain(Options options, const std::map<uint64_t, std::string>& histories) 
   return other == 0 ? 0 : 1;
 }
 
+// None: the file cannot be read, or says something else than a number.
+std::vector<uint64_t> Seeds(const Options& options) {
+  std::vector<uint64_t> seeds;
+  if (options.kept.empty()) {
+    for (uint64_t seed = options.from; seed <= options.to; ++seed) seeds.push_back(seed);
+    return seeds;
+  }
+  std::ifstream file(options.kept);
+  for (std::string line; std::getline(file, line);) {
+    const absl::string_view text =
+        absl::StripAsciiWhitespace(absl::string_view(line).substr(0, line.find('#')));
+    if (text.empty()) continue;
+    uint64_t seed;
+    if (!absl::SimpleAtoi(text, &seed)) return {};
+    seeds.push_back(seed);
+  }
+  return seeds;
+}
+
 int Run(const Options& options) {
+  const std::vector<uint64_t> seeds = Seeds(options);
+  if (seeds.empty()) return Usage();
   const ScratchFolder scratch;
   const std::string folder = options.evidence.empty() ? scratch.path() : options.evidence;
   std::map<std::string, int64_t> seen;
   std::map<uint64_t, std::string> histories;
   int broken_seeds = 0;
-  for (uint64_t seed = options.from; seed <= options.to; ++seed) {
+  for (const uint64_t seed : seeds) {
     const auto report = RunSeed(options, seed, absl::StrCat(folder, "/seed-", seed));
     if (!report.ok()) return 70;
     for (const auto& [what, count] : report->seen) seen[what] += count;
@@ -167,7 +201,7 @@ int Run(const Options& options) {
     std::printf("no seed of %lu..%lu caught it\n", options.from, options.to);
     return 1;
   }
-  std::printf("%d of %lu seeds broke a promise\n", broken_seeds, options.to - options.from + 1);
+  std::printf("%d of %zu seeds broke a promise\n", broken_seeds, seeds.size());
   const int again = options.twice ? RunAgain(options, histories) : 0;
   return broken_seeds == 0 ? again : 1;
 }
