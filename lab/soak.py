@@ -20,10 +20,11 @@ import stores
 import watch
 from batch import say
 from nemesis import Nemesis
-from nodes import Member
+from nodes import Member, tell
 from program import PATIENCE, eventually
 from servers import Missing, Servers
 from proxy import Proxy
+from stores import writable
 from workload import TTL, Evidence, Work
 from experiment import Bad
 
@@ -144,6 +145,7 @@ class Soak:
         for member in self.members:
             if not member.alive():
                 member.start()
+        lame = self.lame()
         due = self.work.due(time.time())
 
         def settled():
@@ -154,9 +156,32 @@ class Soak:
             eventually('all that is due', settled, PEACE)
         except AssertionError:
             self.violations.append(f'I20: not all that is due was done {PEACE} s after the last fault')
+        if lame:
+            lame()
         for member in self.members:
             if member.stop() != 0:
                 self.violations.append(f'a node did not end well: {member.log}')
+
+    def lame(self):
+        """Of three nodes or more one stays out of it for good, and all has to be done without it (I20): with a server it hears no answer, on SQLite
+        it stands still, outside of a transaction. -> what makes it well again, for the end"""
+        if len(self.members) < 3:
+            return None
+        last = self.members[-1]
+        if self.links:
+            self.links[-1].deafen()
+            self.nemesis.did('deaf_for_good', last.log)
+            return self.links[-1].open
+
+        def stopped():
+            tell(last.process.pid, signal.SIGSTOP)
+            if writable(self.database.path):
+                return True
+            tell(last.process.pid, signal.SIGCONT)
+            return False
+        eventually('a stop outside of a transaction', stopped)
+        self.nemesis.did('stopped_for_good', last.log)
+        return lambda: tell(last.process.pid, signal.SIGCONT)
 
     def told(self):
         """What nothing in the folder says otherwise."""

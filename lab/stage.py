@@ -24,6 +24,7 @@ from nodes import Member, children, guards_and_bodies, seen, tell
 from program import HERE, MATINS, PATIENCE, eventually
 from proxy import Proxy
 from servers import Servers, small_disk
+from stores import writable
 from watch import Watch
 
 
@@ -601,18 +602,6 @@ def beside(url, name):
     if parts.scheme == 'mariadb':
         return urlunsplit(parts._replace(path='/' + name))
     return urlunsplit(parts._replace(query=f'schema={name}'))
-
-
-def writable(path):
-    db = sqlite3.connect(path, timeout=0.5, isolation_level=None)
-    try:
-        db.execute('begin immediate')
-        db.execute('rollback')
-        return True
-    except sqlite3.OperationalError:
-        return False
-    finally:
-        db.close()
 
 
 BRINGS_BACK = ('start_server', 'wake_server', 'promote', 'free_disk', 'open_link')

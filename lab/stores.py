@@ -132,3 +132,16 @@ def open_store(url):
         if url.startswith(beginning):
             return kind(url)
     raise ValueError(f'{url!r} is no store; write sqlite:PATH, postgresql://...?schema=NAME or mariadb://...')
+
+
+def writable(path):
+    """Whether nobody is in a transaction of that SQLite file."""
+    db = sqlite3.connect(path, timeout=0.5, isolation_level=None)
+    try:
+        db.execute('begin immediate')
+        db.execute('rollback')
+        return True
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        db.close()

@@ -12,26 +12,27 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 
 namespace {
 
 std::atomic<int64_t> slept_seconds{0};
-constexpr time_t kWallAhead = 60;
+std::atomic<time_t> wall_ahead{60};
 
 }  // namespace
 
 extern "C" int clock_gettime(clockid_t id, timespec* now) noexcept {
   const int rc = static_cast<int>(syscall(SYS_clock_gettime, id, now));
   if (rc == 0 && id == CLOCK_BOOTTIME) now->tv_sec += slept_seconds.load();
-  if (rc == 0 && id == CLOCK_REALTIME) now->tv_sec += kWallAhead;
+  if (rc == 0 && id == CLOCK_REALTIME) now->tv_sec += wall_ahead.load();
   return rc;
 }
 
 // Abseil's timed waits ask this one.
 extern "C" int gettimeofday(timeval* now, void* zone) noexcept {
   const int rc = static_cast<int>(syscall(SYS_gettimeofday, now, zone));
-  if (rc == 0) now->tv_sec += kWallAhead;
+  if (rc == 0) now->tv_sec += wall_ahead.load();
   return rc;
 }
 
@@ -69,6 +70,19 @@ TEST(SystemClock, AWaitIsNoLongerForAWallClockThatWasSetBack) {
   }
   EXPECT_GE(SystemClock().BootNow() - begun, absl::Milliseconds(20));
   EXPECT_LT(SystemClock().BootNow() - begun, absl::Seconds(50));
+}
+
+// Abseil's Now asks the kernel once in seconds only, and counts processor cycles between: one
+// process would take the clock for wrong that another, just begun, has seen put right.
+TEST(SystemClock, AStepOfTheWallClockIsSeenAtOnce) {
+  const absl::Time before = SystemClock().WallNow();
+  // So long Abseil compares the two before it trusts the processor.
+  while (SystemClock().WallNow() < before + absl::Seconds(5))
+    absl::SleepFor(absl::Milliseconds(20));
+  wall_ahead += 3600;
+  EXPECT_GE(SystemClock().WallNow(), before + absl::Hours(1));
+  wall_ahead -= 3600;
+  EXPECT_LT(SystemClock().WallNow(), before + absl::Minutes(59));
 }
 
 TEST(SystemClock, AWaitEndsWhenItsConditionHolds) {

@@ -288,7 +288,9 @@ void Connection::Fail(absl::Status status) {
   if (status_.ok()) status_ = std::move(status);
 }
 
-absl::Time Connection::RawClock() const { return options_.clock ? options_.clock() : absl::Now(); }
+absl::Time Connection::RawClock() const {
+  return options_.clock ? options_.clock() : SystemClock().WallNow();
+}
 
 absl::Time Connection::Now() {
   if (fixed_now_) return *fixed_now_;
