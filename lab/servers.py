@@ -208,7 +208,7 @@ class Mariadb(Server):
         data = os.path.join(self.folder, 'data')
         user = [f'--user={pwd.getpwuid(os.getuid()).pw_name}']
         run([install, '--no-defaults', f'--datadir={data}', '--auth-root-authentication-method=normal', '--skip-test-db',
-             '--skip-name-resolve', *user])
+             '--skip-name-resolve', *user], env={**os.environ, 'TMPDIR': self.folder})       # those of several must not meet
         self.start([server, '--no-defaults', f'--datadir={data}', f'--socket={self.folder}/s', f'--pid-file={self.folder}/pid',
                     f'--tmpdir={self.folder}', f'--port={self.port}', '--bind-address=127.0.0.1', '--skip-name-resolve',
                     '--max-connections=200', '--innodb-buffer-pool-size=64M', '--innodb-flush-log-at-trx-commit=1',
