@@ -227,6 +227,13 @@ class Runs(unittest.TestCase):
         told = self.lab('run', 'core', '--store', 'sqlite', *(word for name in names for word in ('--only', name)), '--keep', self.root)
         self.assertIn('4 of 4 valid', told)
 
+    def test_a_server_that_is_killed_and_a_clock_that_is_set_back(self):
+        """Of what is not in core; the lab starts the server itself, and makes the clock."""
+        if not shutil.which('cc'):
+            self.skipTest('clocks need cc')
+        self.assertIn('1 of 1 valid', self.lab('run', 'full', '--store', 'postgresql', '--only', 'faults.server_killed', '--keep', self.root))
+        self.assertIn('1 of 1 valid', self.lab('run', 'full', '--store', 'sqlite', '--only', 'faults.clock_back', '--keep', self.root))
+
     def test_full_is_each_kind_of_store(self):
         self.lab('run', 'full', '--only', 'instances.normal', '--keep', self.root)
         stores = [keep.read_json(self.kept(n, 'instances.normal', 'registered.json'))['baseline']['store'] for n in (1, 2, 3)]
@@ -271,6 +278,14 @@ class Runs(unittest.TestCase):
         self.assertEqual((figures['lost'], figures['doubled'], figures['violations']), (0, 0, {}))
         for what in ('fires', 'takeovers', 'refusals', 'faults'):
             self.assertGreater(figures[what], 0, what)
+        # Who betters the figures and makes a new manifest is betrayed by the evidence.
+        with open(self.kept(1, 'soak.json')) as f:
+            text = f.read()
+        with open(self.kept(1, 'soak.json'), 'w') as f:
+            f.write(text.replace(f'"fires": {figures["fires"]}', '"fires": 1000000'))
+        os.remove(self.kept(1, keep.MANIFEST))
+        keep.seal(self.kept(1))
+        self.assertIn(f'lonely: fires is {figures["fires"]} by the evidence, and 1000000 in soak.json', self.lab('verify', self.kept(1), code=1))
 
 
 if __name__ == '__main__':
