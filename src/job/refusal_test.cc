@@ -242,9 +242,7 @@ TEST(Refusal, APeriodAsLongAsTheStepIsGood) {
   for (const char* good :
        {"0 1 * * *, period: day", "0 9 * * 1-5, period: day", "0 * * * *, period: hour",
         "'*/5 * * * *', period: day", "0 1 * * 1, period: week", "0 1 1 * *, period: month",
-        "0 1 31 * *, period: month",
-        "0 2 * * *, period: day, timezone: "
-        "America/New_York",
+        "0 1 31 * *, period: month", "0 2 * * *, period: day, timezone: America/New_York",
         "0 0 1 1 *, period: fire", "'@every 24h', period: day"}) {
     EXPECT_THAT(ProblemsOf(absl::StrCat("jobs: [{ name: a, schedule: ", good,
                                         ", misfire: each, run: { handler: h } }]\n")),

@@ -35,7 +35,7 @@ absl::StatusOr<DoneBy> ParseDoneBy(absl::string_view text) {
   constexpr int kMost[] = {23, 59, 59};
   int values[3] = {};
   bool good = parts.size() == 2 || parts.size() == 3;
-  for (size_t i = 0; good && i < parts.size(); ++i) {
+  for (size_t i = 0; good && i < std::min(parts.size(), std::size(values)); ++i) {
     good = parts[i].size() == 2 && AllDigits(parts[i]) && absl::SimpleAtoi(parts[i], &values[i]) &&
            values[i] <= kMost[i];
   }

@@ -623,8 +623,8 @@ absl::StatusOr<int64_t> ModelStore::Purge(int limit) {
       s_.outputs.erase(fence);
       ++gone;
     }
-    gone += static_cast<int64_t>(
-        std::erase_if(job.spans, [&](const SkipSpan& span) { return span.to <= job.row.floor; }));
+    gone += static_cast<int64_t>(std::erase_if(
+        job.spans, [floor = job.row.floor](const SkipSpan& span) { return span.to <= floor; }));
   }
   for (auto& [key, row] : s_.rows) {
     if (IsOpen(row) || row.checkpoint_data.empty()) continue;

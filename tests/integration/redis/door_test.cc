@@ -21,7 +21,7 @@ class DoorTest : public ::testing::Test {
  protected:
   void SetUp() override {
     auto server = testing::RedisServer::Start();
-    ASSERT_OK(server.status());
+    ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     mine_ = Open("host/1");
     theirs_ = Open("host/2");
