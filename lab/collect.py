@@ -25,10 +25,10 @@ def collect(stage, folder):
     keep.write_json(os.path.join(folder, 'business.json'), dict(
         entry=[dict(zip(('job', 'period', 'step', 'at', 'fence'), row)) for row in entries],
         alive=[dict(zip(('n', 'job', 'period', 'fence', 'pid', 'began', 'ended', 'resume'), row)) for row in starts]))
-    fenced = conditions['job.guard'] == 'fence'
+    fenced = conditions['job.guard'] == 'fence'     # that each effect has its DONE is asked of a sample that came to its end
     keep.write_lines(os.path.join(folder, 'effects.jsonl'), [dict(job=job, period=period, step=step - 1, db=at)
                                                             for job, period, step, at, _ in entries] if fenced else [])
-    keep.write_lines(os.path.join(folder, 'demands.jsonl'), [dict(job=name, steps=conditions['job.steps'] if fenced else 0, same_tx=fenced, race=0.5)
+    keep.write_lines(os.path.join(folder, 'demands.jsonl'), [dict(job=name, steps=conditions['job.steps'] if fenced else 0, same_tx=fenced and bool(stage.settled), race=0.5)
                                                             for name in job_names(conditions) if conditions['client.door'] != 'direct'])
     for name in sorted(os.listdir(stage.folder)):
         if name.startswith(('history-', 'node-', 'caller-')) and name.endswith(('.jsonl', '.log')):
