@@ -43,11 +43,21 @@ void Definitions::Forget() {
 void Definitions::Note(const JobState& state) {
   if (state.versions.empty()) return;
   const JobVersion& newest = state.versions.back();
+  Note(state.job, newest.number, newest.definition);
+}
+
+void Definitions::Note(const std::string& job, int version, const std::string& definition) {
   absl::MutexLock lock(&mutex_);
-  if (current_.size() >= kKept && !current_.contains(state.job)) current_.clear();
-  Version& current = current_[state.job];
-  if (current.number == newest.number && current.definition == newest.definition) return;
-  current = {newest.number, newest.definition, nullptr};
+  if (current_.size() >= kKept && !current_.contains(job)) current_.clear();
+  Version& current = current_[job];
+  if (current.number == version && current.definition == definition) return;
+  current = {version, definition, nullptr};
+}
+
+absl::Status Definitions::Read(Store& store, const std::vector<std::string>& jobs) {
+  ASSIGN_OR_RETURN(const std::vector<JobDefinition> read, store.ReadDefinitions(jobs));
+  for (const JobDefinition& one : read) Note(one.job, one.version, one.definition);
+  return absl::OkStatus();
 }
 
 void Definitions::Fetch(Store& store, const std::vector<std::pair<std::string, int>>& jobs) {
@@ -60,11 +70,8 @@ void Definitions::Fetch(Store& store, const std::vector<std::pair<std::string, i
     }
   }
   if (unknown.size() < 2) return;
-  ReadDueRequest request;
-  request.jobs.assign(unknown.begin(), unknown.end());
-  const absl::StatusOr<DueJobs> read = store.ReadDue(request);
-  if (!read.ok()) return;
-  for (const JobState& state : read->jobs) Note(state);
+  // What cannot be read now is asked for again by itself.
+  Read(store, {unknown.begin(), unknown.end()}).IgnoreError();
 }
 
 absl::StatusOr<DefinitionPtr> Definitions::Current(Store& store, const std::string& job,
@@ -83,10 +90,7 @@ absl::StatusOr<DefinitionPtr> Definitions::Current(Store& store, const std::stri
   };
   std::string definition = known();
   if (definition.empty()) {
-    ReadDueRequest request;
-    request.jobs = {job};
-    ASSIGN_OR_RETURN(const DueJobs read, store.ReadDue(request));
-    for (const JobState& state : read.jobs) Note(state);
+    RETURN_IF_ERROR(Read(store, {job}));
     definition = known();
   }
   if (definition.empty()) {

@@ -42,6 +42,9 @@ class Definitions {
     std::string definition;
     DefinitionPtr meaning;  // null: not asked for yet
   };
+  void Note(const std::string& job, int version, const std::string& definition);
+  absl::Status Read(Store& store, const std::vector<std::string>& jobs);
+
   absl::Mutex mutex_;
   absl::flat_hash_map<std::string, DefinitionPtr> meanings_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, Version> current_ ABSL_GUARDED_BY(mutex_);

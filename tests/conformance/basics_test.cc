@@ -25,6 +25,24 @@ TEST_F(Basics, APeriodIsPlannedStartedAndDone) {
   EXPECT_EQ(row.fence, claim.fence);
 }
 
+TEST_F(Basics, DefinitionsAreTheNewestOfTheJobsThatAreThere) {
+  Job changed = PlainJob("changed");
+  ASSERT_OK(ApplyJobs(acts(), {PlainJob("gone"), changed, PlainJob("plain")}));
+  world().SetClock(At(60));
+  changed.timeout = absl::Minutes(7);
+  ASSERT_OK(ApplyJobs(acts(), {PlainJob("gone"), changed, PlainJob("plain")}));
+  ASSERT_OK(acts().Delete("gone", false, {"me", "it is over"}));
+  ASSERT_OK_AND_ASSIGN(const std::vector<JobDefinition> read,
+                       store().ReadDefinitions({"plain", "gone", "changed", "nobody"}));
+  ASSERT_EQ(read.size(), 2u);
+  for (const JobDefinition& one : read) {
+    ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), one.job));
+    EXPECT_EQ(one.version, one.job == "changed" ? 2 : 1) << one.job;
+    EXPECT_EQ(one.version, state.versions.back().number) << one.job;
+    EXPECT_EQ(one.definition, state.versions.back().definition) << one.job;
+  }
+}
+
 TEST_F(Basics, AnUnknownJobIsNotPlanned) {
   PlanWrite write;
   write.job = "nobody";

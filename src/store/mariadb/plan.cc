@@ -138,6 +138,23 @@ absl::StatusOr<DueJobs> MariadbStore::ReadDue(const ReadDueRequest& request) {
   return due;
 }
 
+absl::StatusOr<std::vector<JobDefinition>> MariadbStore::ReadDefinitions(
+    const std::vector<std::string>& jobs) {
+  JsonRows list;
+  for (const std::string& job : jobs) list.Row().Add("job", job);
+  ASSIGN_OR_RETURN(const std::vector<Rows> rows,
+                   session_.connection.Read(
+                       {Sql("SELECT j.name, j.version, j.definition FROM ? STRAIGHT_JOIN job j ON "
+                            "j.name = x.job WHERE NOT j.deleted",
+                            {JsonTable(list.Take(), "job name")})}));
+  std::vector<JobDefinition> definitions;
+  for (int i = 0; i < rows[0].size(); ++i) {
+    definitions.push_back(
+        {rows[0].Text(i, 0), static_cast<int>(rows[0].Int(i, 1)), rows[0].Text(i, 2)});
+  }
+  return definitions;
+}
+
 // ---- the write ----
 
 namespace {

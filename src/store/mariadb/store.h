@@ -20,6 +20,8 @@ class MariadbStore final : public Store {
 
   // plan.cc
   absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) override;
+  absl::StatusOr<std::vector<JobDefinition>> ReadDefinitions(
+      const std::vector<std::string>& jobs) override;
   absl::StatusOr<PlanAnswers> Plan(const PlanRequest& request) override;
   // hold.cc
   absl::StatusOr<HoldAnswer> Hold(const HoldRequest& request) override;

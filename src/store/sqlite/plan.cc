@@ -369,6 +369,19 @@ absl::StatusOr<DueJobs> SqliteStore::ReadDue(const ReadDueRequest& request) {
   return due;
 }
 
+absl::StatusOr<std::vector<JobDefinition>> SqliteStore::ReadDefinitions(
+    const std::vector<std::string>& jobs) {
+  ASSIGN_OR_RETURN(ReadSnapshot snapshot, ReadSnapshot::Begin(*db_));
+  std::vector<JobDefinition> definitions;
+  for (const std::string& job : jobs) {
+    Statement row =
+        db_->Sql("SELECT version, definition FROM job WHERE name = ? AND NOT deleted", job);
+    if (row.Next()) definitions.push_back({job, static_cast<int>(row.Int(0)), row.Text(1)});
+  }
+  RETURN_IF_ERROR(db_->status());
+  return definitions;
+}
+
 absl::StatusOr<PlanAnswers> SqliteStore::Plan(const PlanRequest& request) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "plan"));
   PlanAnswers answers;

@@ -30,6 +30,8 @@ class SqliteStore final : public Store {
 
   // plan.cc
   absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) override;
+  absl::StatusOr<std::vector<JobDefinition>> ReadDefinitions(
+      const std::vector<std::string>& jobs) override;
   absl::StatusOr<PlanAnswers> Plan(const PlanRequest& request) override;
   // start.cc
   absl::StatusOr<HoldAnswer> Hold(const HoldRequest& request) override;
