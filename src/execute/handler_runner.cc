@@ -184,8 +184,12 @@ class HandlerRunner final : public Runner {
   std::shared_ptr<Run> NextRun() {
     absl::MutexLock lock(&mutex_);
     std::shared_ptr<Run> run = AwaitOne();
-    // The process slept over its lease, and the watchdog has not looked yet.
-    while (run != nullptr && run->plan.Due(taken_at_) != StopPlan::Act::kNothing) {
+    // The process slept over its lease: the watchdog has not looked yet, or is at it.
+    const auto stopped = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      run->plan.Due(taken_at_);
+      return run->plan.reason() != StopReason::kNone;
+    };
+    while (run != nullptr && stopped()) {
       EndUnstarted(*run);
       run = AwaitOne();
     }

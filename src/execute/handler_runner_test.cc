@@ -106,8 +106,10 @@ TEST_F(Handlers, AskAndWaitForTheStore) {
 }
 
 TEST_F(Handlers, SeeTheirTokenAtTheDeadlineAndMayEndInOrder) {
-  options.handlers["h"] = [](HandlerContext& run) {
+  absl::Notification begun;
+  options.handlers["h"] = [&](HandlerContext& run) {
     EXPECT_EQ(run.stop_reason(), StopReason::kNone);
+    begun.Notify();
     AwaitStop(run.stop_token());
     EXPECT_EQ(run.stop_reason(), StopReason::kLeaseLost);
     EXPECT_TRUE(absl::IsAborted(run.Ask(AskKind::kCheckpoint, 1, "late").status()));
@@ -115,7 +117,7 @@ TEST_F(Handlers, SeeTheirTokenAtTheDeadlineAndMayEndInOrder) {
   };
   Open();
   runner->Start(Request(1, "h", 10));
-  Await<RunStarted>(1);
+  begun.WaitForNotification();
   clock.Advance(absl::Seconds(10));
   const auto ended = Await<RunEnded>(1);
   EXPECT_EQ(ended.stopped, StopReason::kLeaseLost);
