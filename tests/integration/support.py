@@ -215,10 +215,14 @@ class StoreCase(unittest.TestCase):
         return row and row['status']
 
 
+no_tests = set()  # what for_each_store made tests of
+
+
 def for_each_store(case, kinds=('sqlite', 'postgresql')):
     """A class of one for each kind: the same tests on SQLite, on PostgreSQL and where it is named on MariaDB. The class itself
     is no test."""
     module = sys.modules[case.__module__]
+    no_tests.add(case)
     for kind in kinds:
         name = f'{case.__name__}_{kind}'
         made = type(name, (case,), {'kind': kind, '__module__': case.__module__})
@@ -241,7 +245,8 @@ def main():
     does is wait for seconds to pass and leases to end. What names it is given, those tests only."""
     load = unittest.defaultTestLoader
     module = sys.modules['__main__']
-    tests = list(each_test(load.loadTestsFromNames(sys.argv[1:], module) if sys.argv[1:] else load.loadTestsFromModule(module)))
+    found = load.loadTestsFromNames(sys.argv[1:], module) if sys.argv[1:] else load.loadTestsFromModule(module)
+    tests = [test for test in each_test(found) if type(test) not in no_tests]
     if not tests:
         sys.exit('no test ran')
 
