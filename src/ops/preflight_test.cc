@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "audit/beats.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

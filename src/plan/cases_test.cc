@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "plan/plan.h"
 #include "plan/world_test_support.h"
 
