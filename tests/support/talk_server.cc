@@ -7,6 +7,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -147,7 +148,14 @@ TalkServer::TalkServer(std::function<void(Talk&)> talk) : talk_(std::move(talk))
     abort();
   }
   port_ = ntohs(address.sin_port);
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] {
+    // A peer that does not trust the certificate hangs up while OpenSSL still writes.
+    sigset_t pipe_signal;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, nullptr);
+    Run();
+  });
 }
 
 TalkServer::~TalkServer() {
