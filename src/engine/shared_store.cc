@@ -12,6 +12,10 @@ class SharedStore final : public Store {
   absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) override {
     return store_->ReadDue(request);
   }
+  absl::StatusOr<std::vector<JobDefinition>> ReadDefinitions(
+      const std::vector<std::string>& jobs) override {
+    return store_->ReadDefinitions(jobs);
+  }
   absl::StatusOr<PlanAnswers> Plan(const PlanRequest& request) override {
     return store_->Plan(request);
   }

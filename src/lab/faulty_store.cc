@@ -30,6 +30,12 @@ absl::StatusOr<DueJobs> FaultyStore::ReadDue(const ReadDueRequest& request) {
   return Through<absl::StatusOr<DueJobs>>("ReadDue", [&] { return store_->ReadDue(request); });
 }
 
+absl::StatusOr<std::vector<JobDefinition>> FaultyStore::ReadDefinitions(
+    const std::vector<std::string>& jobs) {
+  return Through<absl::StatusOr<std::vector<JobDefinition>>>(
+      "ReadDefinitions", [store = store_, jobs] { return store->ReadDefinitions(jobs); });
+}
+
 absl::StatusOr<PlanAnswers> FaultyStore::Plan(const PlanRequest& request) {
   return Through<absl::StatusOr<PlanAnswers>>("Plan",
                                               [store = store_, request, &referee = referee_] {

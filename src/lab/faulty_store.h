@@ -36,6 +36,8 @@ class FaultyStore : public Store {
       : store_(std::move(store)), network_(network), referee_(referee) {}
 
   absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) override;
+  absl::StatusOr<std::vector<JobDefinition>> ReadDefinitions(
+      const std::vector<std::string>& jobs) override;
   absl::StatusOr<PlanAnswers> Plan(const PlanRequest& request) override;
   absl::StatusOr<HoldAnswer> Hold(const HoldRequest& request) override;
   absl::StatusOr<StartAnswers> Start(const StartRequest& request) override;

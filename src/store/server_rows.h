@@ -18,6 +18,7 @@
 #include "store/act_store.h"
 #include "store/backfill_rules.h"
 #include "store/limit_rules.h"
+#include "store/store.h"
 
 namespace matins {
 
@@ -301,6 +302,16 @@ std::vector<LimitUse> ReadLimitUses(const Rows& r) {
     uses.push_back({ReadLimitKind(r, i), r.Text(i, 1), r.Int(i, 2), r.Int(i, 3), r.Int(i, 4)});
   }
   return uses;
+}
+
+// name, version, definition.
+template <typename Rows>
+std::vector<JobDefinition> ReadJobDefinitions(const Rows& r) {
+  std::vector<JobDefinition> definitions;
+  for (int i = 0; i < r.size(); ++i) {
+    definitions.push_back({r.Text(i, 0), static_cast<int>(r.Int(i, 1)), r.Text(i, 2)});
+  }
+  return definitions;
 }
 
 // kind, name, taken.

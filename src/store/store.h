@@ -250,22 +250,9 @@ class Store {
 
   // Jobs that planning must look at, and all that it needs to know of them.
   virtual absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) = 0;
-  // Those of `jobs` that are there and not deleted, in any order. As ReadDue has them, where a
-  // store has no cheaper way.
+  // Those of `jobs` that are there and not deleted, in any order.
   virtual absl::StatusOr<std::vector<JobDefinition>> ReadDefinitions(
-      const std::vector<std::string>& jobs) {
-    ReadDueRequest request;
-    request.jobs = jobs;
-    const absl::StatusOr<DueJobs> due = ReadDue(request);
-    if (!due.ok()) return due.status();
-    std::vector<JobDefinition> definitions;
-    for (const JobState& state : due->jobs) {
-      if (state.versions.empty()) continue;
-      const JobVersion& newest = state.versions.back();
-      definitions.push_back({state.job, newest.number, newest.definition});
-    }
-    return definitions;
-  }
+      const std::vector<std::string>& jobs) = 0;
   // Writes plans; one job's plan is all or nothing. Rows that exist already are left as they are
   // (I0).
   virtual absl::StatusOr<PlanAnswers> Plan(const PlanRequest& request) = 0;

@@ -68,6 +68,10 @@ std::string Text(const DueJobs& due) {
                       Text(due.jobs));
 }
 
+std::string Text(const JobDefinition& definition) {
+  return absl::StrCat(definition.job, " v", definition.version, " ", definition.definition);
+}
+
 std::string Text(const HeldRow& row) {
   return absl::StrCat(row.key.job, " ", row.key.period, " ", Text(row.not_before), " ",
                       row.priority);

@@ -16,6 +16,7 @@ namespace matins {
 std::string Text(const PeriodRow& row);
 std::string Text(const JobState& state);
 std::string Text(const DueJobs& due);
+std::string Text(const JobDefinition& definition);
 std::string Text(const HeldRow& row);
 std::string Text(const PlanAnswers& answers);
 std::string Text(const HoldAnswer& answer);

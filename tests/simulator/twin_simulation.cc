@@ -70,6 +70,10 @@ class TwinStore final : public Twin<Store> {
   absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) override {
     return Both("ReadDue", [&](Store& store) { return store.ReadDue(request); });
   }
+  absl::StatusOr<std::vector<JobDefinition>> ReadDefinitions(
+      const std::vector<std::string>& jobs) override {
+    return Both("ReadDefinitions", [&](Store& store) { return store.ReadDefinitions(jobs); });
+  }
   absl::StatusOr<PlanAnswers> Plan(const PlanRequest& request) override {
     return Both("Plan", [&](Store& store) { return store.Plan(request); });
   }

@@ -147,12 +147,7 @@ absl::StatusOr<std::vector<JobDefinition>> MariadbStore::ReadDefinitions(
                        {Sql("SELECT j.name, j.version, j.definition FROM ? STRAIGHT_JOIN job j ON "
                             "j.name = x.job WHERE NOT j.deleted",
                             {JsonTable(list.Take(), "job name")})}));
-  std::vector<JobDefinition> definitions;
-  for (int i = 0; i < rows[0].size(); ++i) {
-    definitions.push_back(
-        {rows[0].Text(i, 0), static_cast<int>(rows[0].Int(i, 1)), rows[0].Text(i, 2)});
-  }
-  return definitions;
+  return ReadJobDefinitions(rows[0]);
 }
 
 // ---- the write ----

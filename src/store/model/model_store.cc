@@ -53,6 +53,19 @@ class ModelStore final : public Store {
     return due;
   }
 
+  absl::StatusOr<std::vector<JobDefinition>> ReadDefinitions(
+      const std::vector<std::string>& jobs) override {
+    absl::MutexLock lock(&s_.mutex);
+    std::vector<JobDefinition> definitions;
+    for (const std::string& name : jobs) {
+      const ModelJob* job = s_.FindJob(name);
+      if (job == nullptr) continue;
+      const JobVersion& newest = job->versions.back();
+      definitions.push_back({name, newest.number, newest.definition});
+    }
+    return definitions;
+  }
+
   absl::StatusOr<PlanAnswers> Plan(const PlanRequest& request) override {
     absl::MutexLock lock(&s_.mutex);
     ++s_.changes;

@@ -139,12 +139,7 @@ absl::StatusOr<std::vector<JobDefinition>> PostgresStore::ReadDefinitions(
           "select j.name, j.version, j.definition from @.job j where j.name in (select "
           "json_array_elements_text($1::json)) and not j.deleted",
           {JsonStrings(jobs)})}));
-  std::vector<JobDefinition> definitions;
-  for (int i = 0; i < rows[0].size(); ++i) {
-    definitions.push_back(
-        {rows[0].Text(i, 0), static_cast<int>(rows[0].Int(i, 1)), rows[0].Text(i, 2)});
-  }
-  return definitions;
+  return ReadJobDefinitions(rows[0]);
 }
 
 namespace {
