@@ -21,6 +21,17 @@ struct LibraryFunction {
 absl::Status LoadClientLibrary(const char* file, absl::string_view package,
                                absl::Span<const LibraryFunction> functions);
 
+// The functions of a library, and what kFill, which loads them, said; once a process.
+template <typename Library, absl::Status (*kFill)(Library&)>
+struct LoadedOnce {
+  static const LoadedOnce& Get() {
+    static const LoadedOnce* const loaded = new LoadedOnce;
+    return *loaded;
+  }
+  Library library;
+  absl::Status status = kFill(library);
+};
+
 }  // namespace matins
 
 #endif  // MATINS_BASE_CLIENT_LIBRARY_H_

@@ -1,6 +1,7 @@
 #include "base/openssl.h"
 
 #include "base/client_library.h"
+#include "base/status.h"
 
 // The version whose headers these are: 3 is libssl.so.3, of Debian's package libssl3 or libssl3t64.
 #define MATINS_TEXT_OF(number) #number
@@ -13,29 +14,20 @@ namespace {
 #define MATINS_OPENSSL_FUNCTION(name) {#name, reinterpret_cast<void**>(&openssl.name)},
 
 absl::Status Fill(Openssl& openssl) {
-  const absl::Status status =
-      LoadClientLibrary("libcrypto.so." MATINS_OPENSSL_VERSION, "libssl" MATINS_OPENSSL_VERSION,
-                        {MATINS_LIBCRYPTO_FUNCTIONS(MATINS_OPENSSL_FUNCTION)});
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(LoadClientLibrary("libcrypto.so." MATINS_OPENSSL_VERSION,
+                                    "libssl" MATINS_OPENSSL_VERSION,
+                                    {MATINS_LIBCRYPTO_FUNCTIONS(MATINS_OPENSSL_FUNCTION)}));
   return LoadClientLibrary("libssl.so." MATINS_OPENSSL_VERSION, "libssl" MATINS_OPENSSL_VERSION,
                            {MATINS_LIBSSL_FUNCTIONS(MATINS_OPENSSL_FUNCTION)});
 }
 
 #undef MATINS_OPENSSL_FUNCTION
 
-struct Loaded {
-  Openssl library;
-  absl::Status status = Fill(library);
-};
-
-const Loaded& Load() {
-  static const Loaded* const loaded = new Loaded;
-  return *loaded;
-}
+using Loaded = LoadedOnce<Openssl, Fill>;
 
 }  // namespace
 
-absl::Status LoadOpenssl() { return Load().status; }
-const Openssl& Ossl() { return Load().library; }
+absl::Status LoadOpenssl() { return Loaded::Get().status; }
+const Openssl& Ossl() { return Loaded::Get().library; }
 
 }  // namespace matins

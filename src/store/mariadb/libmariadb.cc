@@ -12,19 +12,11 @@ absl::Status Fill(Libmariadb& library) {
 #undef MATINS_LIBMARIADB_FUNCTION
 }
 
-struct Loaded {
-  Libmariadb library;
-  absl::Status status = Fill(library);
-};
-
-const Loaded& Load() {
-  static const Loaded* const loaded = new Loaded;
-  return *loaded;
-}
+using Loaded = LoadedOnce<Libmariadb, Fill>;
 
 }  // namespace
 
-absl::Status LoadLibmariadb() { return Load().status; }
-const Libmariadb& Client() { return Load().library; }
+absl::Status LoadLibmariadb() { return Loaded::Get().status; }
+const Libmariadb& Client() { return Loaded::Get().library; }
 
 }  // namespace matins::mariadb

@@ -11,19 +11,11 @@ absl::Status Fill(Libpq& library) {
 #undef MATINS_LIBPQ_FUNCTION
 }
 
-struct Loaded {
-  Libpq library;
-  absl::Status status = Fill(library);
-};
-
-const Loaded& Load() {
-  static const Loaded* const loaded = new Loaded;
-  return *loaded;
-}
+using Loaded = LoadedOnce<Libpq, Fill>;
 
 }  // namespace
 
-absl::Status LoadLibpq() { return Load().status; }
-const Libpq& Pq() { return Load().library; }
+absl::Status LoadLibpq() { return Loaded::Get().status; }
+const Libpq& Pq() { return Loaded::Get().library; }
 
 }  // namespace matins::postgresql
