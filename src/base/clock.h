@@ -23,6 +23,11 @@ class Clock {
   // is true. Returns whether `wake` was true.
   virtual bool AwaitUntil(absl::Mutex& mutex, const absl::Condition& wake, absl::Duration until)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) = 0;
+  // AwaitUntil, with the longest wait instead of its end.
+  bool AwaitFor(absl::Mutex& mutex, const absl::Condition& wake, absl::Duration at_most)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return AwaitUntil(mutex, wake, BootNow() + at_most);
+  }
 };
 
 // The real clock of this machine.

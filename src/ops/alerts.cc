@@ -86,8 +86,7 @@ void AlertThread::Run() {
     Todo todo;
     {
       absl::MutexLock lock(&mutex_);
-      SystemClock().AwaitUntil(mutex_, absl::Condition(this, &AlertThread::Awaited),
-                               SystemClock().BootNow() + wait);
+      SystemClock().AwaitFor(mutex_, absl::Condition(this, &AlertThread::Awaited), wait);
       std::swap(todo, todo_);
       todo_.stop = todo.stop;
     }

@@ -90,10 +90,7 @@ void AuditThread::Run() {
   for (;;) {
     const absl::Duration wait = Turn();
     absl::MutexLock lock(&mutex_);
-    if (SystemClock().AwaitUntil(mutex_, absl::Condition(&stopped_),
-                                 SystemClock().BootNow() + wait)) {
-      return;
-    }
+    if (SystemClock().AwaitFor(mutex_, absl::Condition(&stopped_), wait)) return;
   }
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/status.h"
@@ -32,8 +31,7 @@ void MariadbStore::AwaitChange(absl::Duration at_most) {
   while (left > absl::ZeroDuration()) {
     {
       absl::MutexLock lock(&mutex_);
-      SystemClock().AwaitUntil(mutex_, absl::Condition(&interrupted_),
-                               SystemClock().BootNow() + std::min(left, kPoll));
+      SystemClock().AwaitFor(mutex_, absl::Condition(&interrupted_), std::min(left, kPoll));
       const bool interrupted = interrupted_;
       interrupted_ = false;
       if (interrupted) return;

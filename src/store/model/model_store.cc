@@ -2,6 +2,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/time.h"
 #include "job/local_window.h"
 #include "job/words.h"
@@ -370,7 +371,7 @@ class ModelStore final : public Store {
   void AwaitChange(absl::Duration at_most) override {
     absl::MutexLock lock(&s_.mutex);
     const auto moved = [this] { return interrupted_ || s_.changes != seen_; };
-    s_.mutex.AwaitWithTimeout(absl::Condition(&moved), at_most);
+    SystemClock().AwaitFor(s_.mutex, absl::Condition(&moved), at_most);
     interrupted_ = false;
     seen_ = s_.changes;
   }

@@ -1,3 +1,5 @@
+#include "base/clock.h"
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -5,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/clock.h"
 #include "base/fault.h"
 #include "base/status.h"
 #include "base/time.h"
@@ -252,8 +253,7 @@ void SqliteStore::AwaitChange(absl::Duration at_most) {
         return interrupted_ || hub.changes_locked() != seen_changes_;
       };
       const absl::Duration wait = std::max(absl::ZeroDuration(), std::min(kPoll, left()));
-      woken = SystemClock().AwaitUntil(hub.mutex(), absl::Condition(&moved),
-                                       SystemClock().BootNow() + wait);
+      woken = SystemClock().AwaitFor(hub.mutex(), absl::Condition(&moved), wait);
       interrupted_ = false;
       seen_changes_ = hub.changes_locked();
     }

@@ -71,8 +71,7 @@ void MatinsNow(sqlite3_context* context, int, sqlite3_value**) {
 bool Hub::EnterWriter(absl::Duration wait) {
   absl::MutexLock lock(&mutex_);
   const auto free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !writing_; };
-  Clock& clock = SystemClock();
-  if (!clock.AwaitUntil(mutex_, absl::Condition(&free), clock.BootNow() + wait)) return false;
+  if (!SystemClock().AwaitFor(mutex_, absl::Condition(&free), wait)) return false;
   writing_ = true;
   return true;
 }
