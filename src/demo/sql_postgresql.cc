@@ -1,4 +1,3 @@
-
 #include <utility>
 
 #include "absl/strings/ascii.h"

@@ -189,7 +189,7 @@ PreflightCheck CheckAudits(const std::vector<AuditRow>& audits, absl::Time now,
                        "audit --check-age 26h`"};
   if (by_exec) {
     check.measured = "none was ever made";
-    check.mend = "a crontab line of its own, on another host: 0 9 * * * matins audit";
+    check.mend = kAuditByCron;
   }
   for (const AuditRow& audit : audits) {
     const bool counts = audit.beat == kStoreBeat || (by_exec && audit.beat == kHandBeat);

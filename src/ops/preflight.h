@@ -62,6 +62,8 @@ PreflightCheck CheckLock(const PreflightRequest& request, absl::string_view prov
 // Who starts the jobs: with kExec, calls of `matins exec` alone (docs/exec.md), and no node is
 // needed; who audits then is a call of `matins audit`.
 enum class StartedBy { kNodes, kExec };
+inline constexpr char kAuditByCron[] =
+    "a crontab line of its own, on another host: 0 9 * * * matins audit";
 std::vector<PreflightCheck> CheckNodes(const std::vector<NodeRow>& nodes, const StoreStatus& status,
                                        StartedBy started_by);
 PreflightCheck CheckAudits(const std::vector<AuditRow>& audits, absl::Time now,

@@ -299,8 +299,7 @@ void JobQuestions::Audit() {
     return Pass("audit", figures);
   }
   if (job_.run.kind == RunKind::kExec) {
-    return Warn("audit", "no node has looked: calls of `matins exec` need none",
-                "a crontab line of its own, on another host: 0 9 * * * matins audit");
+    return Warn("audit", "no node has looked: calls of `matins exec` need none", kAuditByCron);
   }
   Fail("audit", absl::StrCat("its own beat, ", job_.audit, ", was never made"),
        "let a node (`matins serve`) live until then");
