@@ -23,7 +23,7 @@ NEEDED = ('conditions.json', 'actions.jsonl', 'business.json', 'effects.jsonl', 
 VALID, INVALID, INCONCLUSIVE = 'valid', 'invalid', 'inconclusive'
 # In these two baselines must be equal; of the others each run has its own.
 EXACT = 'settled', 'broken', 'done', 'skipped', 'failed', 'effects', 'doubled', 'missing', 'stopped'
-GRACE = 0.2     # of the lab's job (stage.py)
+GRACE = 0.2     # seconds, of the lab's job
 
 
 class Sample:

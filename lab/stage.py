@@ -18,6 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import body
 import clock
+import judge
 import soak_body
 import stores
 from nodes import Member, children, guards_and_bodies, seen, tell
@@ -140,7 +141,7 @@ class Stage:
             f'\n  - {{ name: {name}, schedule: "0 0 * * *", period: day, biz_date: -1d, misfire: {c["job.misfire"]}, {overlap}{limit}{commit}'
             f'backfill: {{ start: {first}, max_periods: {c["job.max_periods"]}{order}{window}, '
             f'max_parallel: {c["job.max_parallel"]} }}, '
-            f'lock: {{ {lock} }}, start_deadline: 60s, timeout: {c["job.timeout"]}, grace: 200ms, recovery: {c["job.recovery"]}, '
+            f'lock: {{ {lock} }}, start_deadline: 60s, timeout: {c["job.timeout"]}, grace: {judge.GRACE * 1000:g}ms, recovery: {c["job.recovery"]}, '
             f'max_lost: 100, retry: {{ attempts: {c["job.attempts"]}, backoff: {c["job.backoff"]} }}, run: {work} }}' for name in names) + '\n'
 
     def matins(self, *words, check=True):
