@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """The lab's own rules, through the command as people type it. MATINS_BINARY names the program."""
 import os
+import random
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -15,6 +17,7 @@ MATINS = os.environ['MATINS_BINARY']
 import keep  # noqa: E402
 import mutants  # noqa: E402
 from experiment import FOLDER, STORES, Bad, Experiment, shipped  # noqa: E402
+from nemesis import Nemesis  # noqa: E402
 
 GOOD = '''
 name = "t.good"
@@ -92,6 +95,19 @@ class Files(unittest.TestCase):
             self.assertNotIn(secret, told)
         self.assertIn('ann:***@db', told)
         self.assertIn('fence_token: 7', told)
+
+
+class Evil(unittest.TestCase):
+    def test_a_statement_may_wait_for_what_was_stopped(self):
+        """A node that stands still within a transaction has its store's lock, and nobody but the nemesis lets it go on."""
+        class Case:
+            gone_on = threading.Event()
+
+            def sql(self, statement):
+                return self.gone_on.wait(60) and statement
+        evil = Nemesis(Case(), [], random.Random(1))
+        evil.at(0.1, Case.gone_on.set)
+        self.assertEqual(evil.sql('delete'), 'delete')
 
 
 class Runs(unittest.TestCase):

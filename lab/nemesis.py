@@ -3,6 +3,7 @@ import heapq
 import signal
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor, wait
 
 from nodes import guards_and_bodies, tell
 from workload import TTL
@@ -31,8 +32,7 @@ class Nemesis:
         """For `seconds`; and where what must happen has not happened by then, for a while longer."""
         start = next_act = time.monotonic()
         while time.monotonic() < start + seconds or time.monotonic() < start + max(3 * seconds, LONGEST) and not enough():
-            while self.later and self.later[0][0] <= time.monotonic():
-                heapq.heappop(self.later)[2]()
+            self.go_on()
             self.supervise()
             if time.monotonic() >= next_act:
                 self.act()
@@ -40,6 +40,18 @@ class Nemesis:
             time.sleep(0.02)
         while self.later:                 # peace: what was stopped goes on, what was killed comes back
             heapq.heappop(self.later)[2]()
+
+    def go_on(self):
+        while self.later and self.later[0][0] <= time.monotonic():
+            heapq.heappop(self.later)[2]()
+
+    def sql(self, statement):
+        """What was stopped may hold what the statement waits for: its time to go on comes meanwhile."""
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(self.case.sql, statement)
+            while not wait([answer], 0.02).done:
+                self.go_on()
+            return answer.result()
 
     def act(self):
         choices = {self.kill_node: 3, self.stop_node: 4, self.stop_guard: 2, self.stop_body: 2, self.kill_guard: 2,
@@ -108,5 +120,5 @@ class Nemesis:
                              'order by job_name, period')
         if rows:
             job, period, status = self.rng.choice(rows)
-            self.case.sql(f"delete from job_watermark where job_name = '{job}' and period = '{period}'")
+            self.sql(f"delete from job_watermark where job_name = '{job}' and period = '{period}'")
             self.did('delete_row', f'{job} {period} {status}')
