@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -108,6 +109,14 @@ class Evil(unittest.TestCase):
         evil = Nemesis(Case(), [], random.Random(1))
         evil.at(0.1, Case.gone_on.set)
         self.assertEqual(evil.sql('delete'), 'delete')
+
+    def test_a_guard_is_found_whichever_node_has_it(self):
+        members = [unittest.mock.Mock(found=found, **{'alive.return_value': alive})
+                   for found, alive in (((), True), ((7,), True), ((8,), False))]
+        with unittest.mock.patch('nemesis.guards_and_bodies', lambda member: (member.found, ())):
+            evil = Nemesis(None, members, random.Random(1))
+            self.assertEqual([evil.process(0) for _ in range(20)], [7] * 20)
+            self.assertIsNone(evil.process(1))
 
 
 class Runs(unittest.TestCase):

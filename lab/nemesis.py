@@ -94,9 +94,8 @@ class Nemesis:
         self.stop_for_a_while('stop_node', member and member.process.pid)
 
     def process(self, kind):
-        """One of the guards (0) or bodies (1) of some node that has any."""
-        member = self.victim()
-        found = guards_and_bodies(member)[kind] if member else []
+        """One of the guards (0) or bodies (1), whichever node has any."""
+        found = {pid for member in self.members if member.alive() for pid in guards_and_bodies(member)[kind]}
         return self.rng.choice(sorted(found)) if found else None
 
     def stop_guard(self):
