@@ -37,6 +37,25 @@ class Run : public Conformance {
   }
 };
 
+// Above 2^53, where a database that adds as a double rounds; by a connection that took no fence, as
+// that of a node's finish lane.
+TEST_F(Run, AFenceStaysExactHoweverHighAndWhoeverEndsTheRun) {
+  ASSERT_OK(acts().BumpEpoch({"cli:test", "failover"}).status());
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(PlanDays(store(), job, {0, 1, 2}).status());
+  world().SetClock(DueOf(2));
+  for (const int day : {0, 1, 2}) {
+    ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Store> other, world().database().Open());
+    ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf("a", day)));
+    EXPECT_GT(claim.fence, int64_t{1} << 53);
+    ASSERT_OK_AND_ASSIGN(const std::string why, Done(*other, TicketOf(claim)));
+    EXPECT_EQ(why, "");
+    EXPECT_EQ(Row(claim.key).fence, claim.fence);
+    EXPECT_EQ(LastRun("a").fence, claim.fence);
+  }
+}
+
 TEST_F(Run, ARetryComesBackAfterItsBackoffAndUsesUpAnAttempt) {
   const Claim claim = Running(PlainJob("a"));
   Outcome outcome;

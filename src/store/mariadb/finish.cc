@@ -151,7 +151,7 @@ std::vector<Statement> Ends::Statements() {
         "r.finished_at = IF(x.final, ?, NULL), r.not_before = x.not_before, "
         "r.look_at = x.not_before, r.attempts = x.attempts, r.losses = x.losses, "
         "r.by_whom = IF(x.skip, 'policy', r.by_whom), r.wait_until = x.wait_until, "
-        "r.fence = IF(x.burn IS NULL, r.fence, ? + @matins_fence + x.burn), "
+        "r.fence = IF(x.burn IS NULL, r.fence, ? + CAST(@matins_fence AS SIGNED) + x.burn), "
         "r.nonce = IF(x.burn IS NULL, r.nonce, NULL), r.lease_until = NULL, r.run_until = NULL, "
         "r.held_by = NULL, r.held_until = NULL, r.cancel_by = NULL, r.cancel_why = NULL, "
         "r.waits_for = NULL, r.ver = r.ver + 1, r.op = x.op, r.op_at = ?",

@@ -222,7 +222,8 @@ class Grants {
     std::vector<Statement> out = TakeFences(fences_);
     out.push_back(Sql(
         "UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period SET "
-        "r.status = 'RUNNING', r.fence = IF(x.i IS NULL, r.fence, ? + @matins_fence + x.i), "
+        "r.status = 'RUNNING', r.fence = IF(x.i IS NULL, r.fence, ? + CAST(@matins_fence AS "
+        "SIGNED) + x.i), "
         "r.nonce = ?, r.node = ?, r.attempts = r.attempts + 1, "
         "r.attempts_total = r.attempts_total + 1, r.claimed_at = ?, r.op_at = ?, r.op = 'claim', "
         "r.run_until = x.run, r.lease_until = x.lease, r.held_by = NULL, r.held_until = NULL, "
@@ -241,7 +242,7 @@ class Grants {
         Sql("SELECT k.job_name, k.period, k.data FROM ? STRAIGHT_JOIN job_checkpoint k ON "
             "k.job_name = x.job AND k.period = x.period AND k.generation = x.gen",
             {JsonTable(checkpoints_.Take(), "job name, period name, gen int")}));
-    out.push_back(Sql("SELECT ? + @matins_fence", {facts.epoch << kEpochShift}));
+    out.push_back(Sql("SELECT ? + CAST(@matins_fence AS SIGNED)", {facts.epoch << kEpochShift}));
     return out;
   }
 
