@@ -26,6 +26,7 @@ namespace {
 
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
+constexpr absl::Duration kLookForOutdated = absl::Seconds(1);
 
 struct ServeArgs {
   std::string file, source, history, runtime, drain = "30s";
@@ -105,8 +106,17 @@ void Reload(ServingNode& node, const ServeArgs& args) {
   node.engine().LookNow();
 }
 
+// A node whose store is of a newer program has nothing to do once what runs here has ended.
+bool IsLeftOver(ServingNode& node) {
+  return node.engine().outdated() && node.engine().running() == 0;
+}
+
 void AwaitTheEnd(int signals, ServingNode& node, const ServeArgs& args) {
   for (;;) {
+    pollfd asked{signals, POLLIN, 0};
+    const int told = poll(&asked, 1, static_cast<int>(absl::ToInt64Milliseconds(kLookForOutdated)));
+    if (IsLeftOver(node)) return;
+    if (told == 0 || (told < 0 && errno == EINTR)) continue;
     signalfd_siginfo info;
     const ssize_t got = read(signals, &info, sizeof info);
     if (got < 0 && errno == EINTR) continue;
@@ -203,10 +213,17 @@ absl::Status Serve(const Shell& shell, ServeArgs args) {
   }
   LogInfo(absl::StrCat("node ", node->name(), " serves ", node->database().Describe()));
   AwaitTheEnd(signals, *node, args);
+  const bool outdated = node->engine().outdated();
   LogInfo(absl::StrCat("draining: ", node->engine().running(), " run(s) have ", DurationText(drain),
                        " to end"));
   const absl::Status left = node->Drain(drain);
   LogInfo(left.ok() ? "left in order" : absl::StrCat("left: ", std::string(left.message())));
+  if (left.ok() && outdated) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        node->database().Describe(),
+        ": a newer matins has migrated its schema; this node has ended what it ran and "
+        "starts nothing more: use that version, or a newer one"));
+  }
   return left;
 }
 

@@ -37,6 +37,9 @@ class Engine {
   const Counters& counters() const { return lanes_->node().counters; }
   int running() const { return lanes_->node().live.count(); }
   bool frozen() const { return lanes_->node().frozen; }
+  // A newer program has migrated the store: this one starts nothing more, and should be drained
+  // when what runs has ended.
+  bool outdated() const { return lanes_->node().outdated; }
 
  private:
   explicit Engine(std::unique_ptr<Lanes> lanes, Clock& clock);

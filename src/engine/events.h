@@ -39,7 +39,8 @@ inline constexpr char kReaped[] = "reaped";  // alarm: a run was lost
 // tick lane
 inline constexpr char kClockFrozen[] = "clock_frozen";  // alarm: the store's clock stepped
 inline constexpr char kClockThawed[] = "clock_thawed";
-inline constexpr char kReturned[] = "returned";  // first node, or the store is back
+inline constexpr char kSchemaNewer[] = "schema_newer";  // alarm: a newer program has been here
+inline constexpr char kReturned[] = "returned";         // first node, or the store is back
 // the audit's own thread (ops/audit.h)
 inline constexpr char kAudited[] = "audited";               // an audit was made; its row stands
 inline constexpr char kAuditFinding[] = "audit_finding";    // alarm: something is missing

@@ -82,7 +82,8 @@ struct EngineNode {
   };
   Mailbox<NotLaunched> not_launched;  // start -> finish: claimed, but not to be run here
 
-  std::atomic<bool> frozen{false};    // the store's clock stepped (I8)
+  std::atomic<bool> frozen{false};    // the store's clock stepped (I8), or `outdated`
+  std::atomic<bool> outdated{false};  // the store's schema is a newer program's: nothing new here
   std::atomic<bool> draining{false};  // nothing new is planned or started
   // All that runs is handed over. A START that was under way when that began is seen by whoever
   // launches what it granted.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "schedule/schedule.h"
+#include "store/rules.h"
 
 #ifndef MATINS_VERSION
 #error "MATINS_VERSION is the project's version, given by the build"
@@ -45,7 +46,7 @@ absl::StatusOr<absl::Duration> TickLane::Turn() {
   const TickAnswer& answer = *answered;
   if (!asking_since_) asking_since_ = now;
   Note(answer);
-  if (now >= next_purge_ && !answer.frozen) {
+  if (now >= next_purge_ && !answer.frozen && !node_.outdated) {
     ASSIGN_OR_RETURN(const int64_t gone, store().Purge(kPurgedACall));
     node_.counters.purged += gone;
     next_purge_ = gone >= kPurgedACall ? now : now + node_.options.purge;
@@ -70,12 +71,20 @@ void TickLane::Rest(absl::Duration now) {
 }
 
 void TickLane::Note(const TickAnswer& answer) {
+  const bool outdated = answer.schema > kSchemaVersion;
+  if (outdated && !node_.outdated) {
+    node_.Alarm(event::kSchemaNewer, {}, 0,
+                absl::StrCat("the store has schema ", answer.schema, ", newer than this program's ",
+                             kSchemaVersion, "; nothing more is started here"));
+  }
+  node_.outdated = outdated;
+  const bool frozen = answer.frozen || outdated;
   // The other lanes may have met a jump that this tick has judged to be none.
-  const bool rested = node_.frozen.exchange(answer.frozen);
+  const bool rested = node_.frozen.exchange(frozen);
   if (answer.frozen && !frozen_) node_.Alarm(event::kClockFrozen, {}, 0, answer.frozen_why);
   if (!answer.frozen && frozen_) node_.Say(event::kClockThawed);
   if (answer.returned) node_.Say(event::kReturned);
-  if (answer.returned || (rested && !answer.frozen)) {
+  if (answer.returned || (rested && !frozen)) {
     node_.freed = true;
     node_.Ring(LaneKind::kPlan);
     node_.Ring(LaneKind::kStart);

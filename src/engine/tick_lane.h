@@ -27,7 +27,7 @@ class TickLane final : public Lane {
   bool rested_ = false;
   absl::Duration next_purge_ = absl::ZeroDuration();
   std::optional<absl::Duration> asking_since_;  // by the boot clock: answered since then
-  bool frozen_ = false;                         // as the last tick said
+  bool frozen_ = false;                         // as the last tick said of the clock
 };
 
 }  // namespace matins

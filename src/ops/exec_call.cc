@@ -146,6 +146,12 @@ absl::StatusOr<JobTurn::Seen> ExecCall::ReadThawed() {
   while (seen.frozen) {
     // Where no node has been for an hour, somebody has to look at the clock first.
     const bool frozen = turn_->Tick();
+    if (turn_->node().outdated) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(database_->Describe(),
+                       ": a newer matins has migrated its schema; use that version, or a "
+                       "newer one"));
+    }
     if (frozen && (SystemClock().BootNow() > until ||
                    !WaitUntil(SystemClock().BootNow() + absl::Seconds(1)))) {
       return absl::FailedPreconditionError(

@@ -242,6 +242,10 @@ struct TickAnswer {
   bool returned = false;
   int64_t epoch = 0;
   int live_nodes = 0;
+  // The store's schema. Newer than kSchemaVersion (rules.h): a newer program has migrated it, by
+  // whose rules this one knows nothing; then no verb plans, holds, starts or reaps for nodes any
+  // more, as if the clock were frozen. What runs is extended and finished as before.
+  int schema = 0;
 };
 
 class Store {

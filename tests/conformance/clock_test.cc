@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "conformance/kit.h"
 #include "gmock/gmock.h"
+#include "store/rules.h"
 
 namespace matins::conformance {
 namespace {
@@ -58,6 +59,51 @@ TEST_F(Clock, AStepBackFreezesAtOnceAndRevivesNothing) {
   EXPECT_THAT(answer.frozen_why, HasSubstr("back"));
   ASSERT_OK_AND_ASSIGN(const StoreStatus status, acts().ReadStatus());
   EXPECT_TRUE(status.frozen);
+}
+
+// What is new would be judged by rules that this program does not know.
+TEST_F(Clock, ASchemaOfANewerProgramStopsWhatIsNewAndLetsWhatRunsEnd) {
+  MATINS_NEEDS(Capability::kSql);
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(PlanDays(store(), job, {0, 1, 2}).status());
+  EXPECT_EQ(TickAt(7200).schema, kSchemaVersion);
+  ASSERT_OK_AND_ASSIGN(const Claim ends, Claimed(store(), KeyOf("a", 0)));
+  ASSERT_OK_AND_ASSIGN(const std::string why, Done(store(), TicketOf(ends)));
+  EXPECT_EQ(why, "");
+  ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf("a", 1)));
+  const char* name = TheBackend().name() == "mariadb" ? "name" : "\"key\"";
+  ASSERT_OK(world().Sql(absl::StrCat("UPDATE matins_meta SET value = '", kSchemaVersion + 1,
+                                     "' WHERE ", name, " = 'schema'")));
+  EXPECT_EQ(TickAt(7210).schema, kSchemaVersion + 1);
+  ASSERT_OK_AND_ASSIGN(const ExtendAnswer extend,
+                       ExtendOne(store(), TicketOf(claim), absl::Seconds(30)));
+  EXPECT_EQ(extend.refusal.why, "");
+  ReadDueRequest look;
+  look.by_node = true;
+  ASSERT_OK_AND_ASSIGN(const DueJobs due, store().ReadDue(look));
+  EXPECT_TRUE(due.frozen) << "a node plans nothing";
+  ASSERT_OK_AND_ASSIGN(const StartAnswer start, StartOne(store(), KeyOf("a", 2)));
+  EXPECT_EQ(start.result, StartResult::kFrozen);
+  ASSERT_OK_AND_ASSIGN(const std::string done, Done(store(), TicketOf(claim)));
+  EXPECT_EQ(done, "");
+}
+
+TEST_F(Clock, ASchemaOfANewerProgramLeavesDeadRunsToThatOne) {
+  MATINS_NEEDS(Capability::kSql);
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(PlanDays(store(), job, {0}).status());
+  TickAt(0);
+  ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf("a", 0)));
+  const char* name = TheBackend().name() == "mariadb" ? "name" : "\"key\"";
+  ASSERT_OK(world().Sql(absl::StrCat("UPDATE matins_meta SET value = '", kSchemaVersion + 1,
+                                     "' WHERE ", name, " = 'schema'")));
+  TickAt(100);
+  ASSERT_OK_AND_ASSIGN(const std::vector<StaleRun> stale, store().ReadStale(10));
+  EXPECT_TRUE(stale.empty());
+  ASSERT_OK_AND_ASSIGN(const bool reaped, ReapOne(store(), TicketOf(claim)));
+  EXPECT_FALSE(reaped);
 }
 
 TEST_F(Clock, ASteadyClockSettlesByItselfAndBurnsWhatWasAlive) {

@@ -78,6 +78,7 @@ namespace {
 struct Mark : ClockMark {
   absl::Time now;
   int64_t epoch = 0;
+  int schema = 0;
   bool nobody = false;  // no node is alive
   int others = 0;       // other nodes that are
 };
@@ -102,6 +103,7 @@ Mark ReadMark(const std::vector<Rows>& rows, const std::string& node) {
     if (name == "clock_frozen_at") m.frozen_at = time;
     if (name == "clock_raw") m.last_raw = time;
     if (name == "epoch") m.epoch = rows[2].Int(i, 1);
+    if (name == "schema") m.schema = static_cast<int>(rows[2].Int(i, 1));
     if (name == "return_last") m.return_last = time;
     if (name == "return_wait") m.return_wait = absl::Microseconds(rows[2].Int(i, 1));
     if (name == "return_due") m.return_due = time;
@@ -209,6 +211,7 @@ absl::StatusOr<TickAnswer> MariadbStore::Tick(const TickRequest& request) {
     if (IsMutant(Mutant::kNodeClock)) mark.raw = request.wall;
     TickAnswer answer;
     answer.epoch = mark.epoch;
+    answer.schema = mark.schema;
     std::vector<Statement> writes;
     ASSIGN_OR_RETURN(const bool judged, WriteClock(session_, request, mark, writes));
     if (!judged) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "store/rules.h"
 
 namespace matins::mariadb {
 
@@ -32,7 +33,11 @@ Statement ReadClock() {
           ? "EXISTS (SELECT 1 FROM matins_meta WHERE name = 'clock_frozen_why' AND value <> '')"
           : "matins_frozen()";
   const absl::string_view jumped = IsMutant(Mutant::kNoStepForward) ? "FALSE" : "matins_unjudged()";
-  return Sql(absl::StrCat("SELECT @NOW, ", stepped, ", ", jumped,
+  // A newer program has been here, whose rules this one does not know.
+  const std::string outdated =
+      absl::StrCat(" OR (SELECT CAST(value AS SIGNED) FROM matins_meta WHERE name = 'schema') > ",
+                   kSchemaVersion);
+  return Sql(absl::StrCat("SELECT @NOW, ", stepped, ", ", jumped, outdated,
                           ", (SELECT value FROM matins_meta WHERE name = 'epoch')"));
 }
 

@@ -89,7 +89,8 @@ constexpr char kClockFacts[] = R"(
     (select seen_at from @.job_node where name = $1),
     exists (select from @.job_node n, m where m.key = 'clock_hwm' and not n."left" and
       n.seen_at > timestamptz 'epoch' + m.value::bigint * interval '1 microsecond' -
-        $2::interval))";
+        $2::interval),
+    (select value::int from m where key = 'schema'))";
 
 constexpr char kLiveNodes[] =
     "select count(*), count(*) filter (where name <> $1) from @.job_node where not \"left\" and "
@@ -98,6 +99,7 @@ constexpr char kLiveNodes[] =
 struct Mark : ClockMark {
   absl::Time now;
   int64_t epoch = 0;
+  int schema = 0;
 };
 
 Mark ReadMark(const Rows& r) {
@@ -118,6 +120,7 @@ Mark ReadMark(const Rows& r) {
   if (!r.IsNull(0, 10)) m.boot = absl::Microseconds(r.Int(0, 10));
   m.seen = r.Time(0, 11);
   m.witness = r.Bool(0, 12);
+  m.schema = static_cast<int>(r.Int(0, 13));
   return m;
 }
 
@@ -202,6 +205,7 @@ absl::StatusOr<TickAnswer> PostgresStore::Tick(const TickRequest& request) {
     if (IsMutant(Mutant::kNodeClock)) mark.raw = request.wall;
     TickAnswer answer;
     answer.epoch = mark.epoch;
+    answer.schema = mark.schema;
     std::vector<Statement> writes;
     if (!WriteClock(session_, request, mark, writes)) {
       connection.Rollback();

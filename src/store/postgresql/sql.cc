@@ -4,6 +4,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/fault.h"
 #include "base/time.h"
+#include "store/rules.h"
 #include "store/server_rows.h"
 
 namespace matins::postgresql {
@@ -42,6 +43,9 @@ std::string SqlNames::operator()(absl::string_view sql) const {
                          "matins_clock() > (select timestamptz 'epoch' + value::bigint * interval "
                          "'1 microsecond' + interval '1 hour' from ",
                          quoted, "matins_meta where key = 'clock_hwm'), false)");
+  // A newer program has been here, whose rules this one does not know.
+  const std::string outdated = absl::StrCat(" or (select value::int from ", quoted,
+                                            "matins_meta where key = 'schema') > ", kSchemaVersion);
   return absl::StrReplaceAll(
       sql, {{"@NOW", now},
             {"@FENCE", absl::StrCat("((select value::bigint from ", quoted,
@@ -49,7 +53,7 @@ std::string SqlNames::operator()(absl::string_view sql) const {
                                     "matins_fence'))")},
             {"@STEPPED", frozen},
             // In a sub-select: once a statement, not once a row.
-            {"@FROZEN", absl::StrCat("(select ", frozen, jumped, ")")},
+            {"@FROZEN", absl::StrCat("(select ", frozen, jumped, outdated, ")")},
             {"@.", quoted}});
 }
 

@@ -184,6 +184,7 @@ absl::StatusOr<TickAnswer> SqliteStore::Tick(const TickRequest& request) {
   const absl::Time mark = MetaTime(*db_, "clock_hwm").value_or(absl::InfinitePast());
   const std::optional<KnownNode> known = FindNode(*db_, request.node.name);
   TickAnswer answer;
+  answer.schema = transaction.schema();
   if (MetaTime(*db_, "clock_frozen_at")) {
     if (Steady(*db_, raw, absl::Microseconds(request.clock_settle_us))) {
       SettleClock(*db_, transaction, "policy", "the clock has been steady");

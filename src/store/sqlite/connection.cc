@@ -359,13 +359,14 @@ struct Meta {
   absl::Time mark = absl::InfinitePast();
   bool frozen = false;
   int64_t limits = 0;
+  int schema = 0;
 };
 
 Meta ReadMeta(Connection& db) {
   Meta meta;
   Statement rows = db.Sql(
       "SELECT key, value FROM matins_meta WHERE key IN ('epoch', 'fence_next', 'clock_hwm', "
-      "'clock_frozen_at', 'limits')");
+      "'clock_frozen_at', 'limits', 'schema')");
   while (rows.Next()) {
     const std::string key = rows.Text(0);
     if (key == "epoch") meta.epoch = rows.Int(1);
@@ -373,6 +374,7 @@ Meta ReadMeta(Connection& db) {
     if (key == "clock_hwm") meta.mark = rows.Time(1, absl::InfinitePast());
     if (key == "clock_frozen_at") meta.frozen = !rows.Null(1);
     if (key == "limits") meta.limits = rows.Int(1);
+    if (key == "schema") meta.schema = static_cast<int>(rows.Int(1));
   }
   return meta;
 }
@@ -411,6 +413,7 @@ absl::Status Transaction::Load(std::optional<absl::Time> early) {
   const Meta meta = ReadMeta(*db_);
   db_->SetMark(meta.mark);
   epoch_ = meta.epoch;
+  schema_ = meta.schema;
   fence_next_ = fence_read_ = meta.fence_next;
   limits_ = meta.limits;
   {
@@ -430,6 +433,7 @@ Transaction::Transaction(Transaction&& other) noexcept
       now_(other.now_),
       frozen_(other.frozen_),
       unjudged_(other.unjudged_),
+      schema_(other.schema_),
       epoch_(other.epoch_),
       fence_next_(other.fence_next_),
       fence_read_(other.fence_read_),
@@ -486,6 +490,7 @@ absl::StatusOr<ReadSnapshot> ReadSnapshot::Begin(Connection& db) {
     if (clock.Next()) snapshot.now_ = clock.Time(0, absl::InfinitePast());
   }
   snapshot.epoch_ = meta.epoch;
+  snapshot.schema_ = meta.schema;
   snapshot.frozen_ = meta.frozen || SteppedBack(db, meta.mark);
   snapshot.unjudged_ = !snapshot.frozen_ && IsUnjudged(db.RawClock(), meta.mark);
   RETURN_IF_ERROR(db.status());

@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "base/random.h"
 #include "store/database.h"
+#include "store/rules.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -195,7 +196,9 @@ class Transaction {
   absl::Time now() const { return now_; }
   bool frozen() const { return frozen_; }  // the clock stepped (I8)
   // It stepped, or has jumped forward and no tick has judged that yet: nodes decide nothing.
-  bool frozen_to_nodes() const { return frozen_ || unjudged_; }
+  // Or the schema is of a newer program, whose rules this one does not know.
+  bool frozen_to_nodes() const { return frozen_ || unjudged_ || schema_ > kSchemaVersion; }
+  int schema() const { return schema_; }
   int64_t epoch() const { return epoch_; }
   bool has_limits() const { return limits_ > 0; }  // rows in job_limit
   // The clock is accepted as it stands: the transaction goes on at `now`, not frozen.
@@ -214,6 +217,7 @@ class Transaction {
   absl::Time now_;
   bool frozen_ = false;
   bool unjudged_ = false;
+  int schema_ = 0;
   int64_t epoch_ = 0;
   int64_t fence_next_ = 0;
   int64_t fence_read_ = 0;
@@ -230,6 +234,7 @@ class ReadSnapshot {
         now_(other.now_),
         frozen_(other.frozen_),
         unjudged_(other.unjudged_),
+        schema_(other.schema_),
         epoch_(other.epoch_) {
     other.db_ = nullptr;
   }
@@ -237,7 +242,7 @@ class ReadSnapshot {
   ~ReadSnapshot();
   absl::Time now() const { return now_; }
   bool frozen() const { return frozen_; }
-  bool frozen_to_nodes() const { return frozen_ || unjudged_; }
+  bool frozen_to_nodes() const { return frozen_ || unjudged_ || schema_ > kSchemaVersion; }
   int64_t epoch() const { return epoch_; }
 
  private:
@@ -246,6 +251,7 @@ class ReadSnapshot {
   absl::Time now_;
   bool frozen_ = false;
   bool unjudged_ = false;
+  int schema_ = 0;
   int64_t epoch_ = 0;
 };
 
