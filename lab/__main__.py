@@ -20,6 +20,7 @@ def parser():
     run.add_argument('--only', action='append', default=[], metavar='NAME', help='of those only these; may be repeated')
     keep_option(run)
     by_option(run)
+    older_option(run)
     run.add_argument('--at-a-time', type=int, default=3, metavar='N', help='topics at a time; default 3')
     verify = sub.add_parser('verify', help='judge a run again from its folder alone')
     verify.add_argument('folder')
@@ -28,6 +29,7 @@ def parser():
     again.add_argument('folder')
     keep_option(again)
     by_option(again)
+    older_option(again)
     again.add_argument('--all', action='store_true', help='all of it, not only what failed: what the release gate wants of somebody else')
     soak = sub.add_parser('soak', help='faults at random for minutes or hours, busy and lonely, ending in the checker')
     soak.add_argument('--minutes', type=float, required=True, metavar='N', help='of faults, for each shape')
@@ -56,6 +58,10 @@ def parser():
 
 def keep_option(command):
     command.add_argument('--keep', default='matins-lab', metavar='FOLDER', help='where the evidence goes, a new folder a run; default ./matins-lab')
+
+
+def older_option(command):
+    command.add_argument('--older', metavar='PATH', help='the matins of the version before, for the experiments in which nodes of both share a store')
 
 
 def by_option(command):

@@ -16,6 +16,7 @@ from stage import Anew, Stage
 
 AT_A_TIME = 3        # mostly they wait for leases to end
 TRIES = 8            # that a sample has to come to be what it was to be
+NO_OLDER = 'needs the program of the version before: --older PATH'
 print_lock = threading.Lock()
 
 
@@ -25,7 +26,9 @@ def say(text):
 
 
 class Batch:
-    def __init__(self, experiments, root, lab_build, what, at_a_time=AT_A_TIME, by=None):
+    def __init__(self, experiments, root, lab_build, what, at_a_time=AT_A_TIME, by=None, older=None, left_out=()):
+        """`older`: the program of the version before. `left_out`: a line for each experiment that was not to be had, and why."""
+        self.older, self.left_out = older, list(left_out)
         self.experiments, self.root, self.lab_build, self.what, self.at_a_time = experiments, root, lab_build, what, at_a_time
         self.by = by or getpass.getuser()
         self.failed_topics = {}
@@ -34,7 +37,7 @@ class Batch:
     def run(self):
         """-> (folder, records)"""
         refuse_second_variable(self.root, self.experiments)
-        self.fixed = collect.fixed()
+        self.fixed = collect.fixed(self.older)
         self.folder = keep.new_run(self.root)
         registered = {}
         for e in self.experiments:
@@ -51,7 +54,8 @@ class Batch:
                 records = [r for found in pool.map(lambda es: [self.one(e, registered[e.name]) for e in es], topics.values()) for r in found]
         finally:
             self.servers.stop()
-        told = dict(what=self.what, by=self.by, begun=begun, ended=time.time(), lab_build=self.lab_build, at_a_time=self.at_a_time)
+        told = dict(what=self.what, by=self.by, begun=begun, ended=time.time(), lab_build=self.lab_build, at_a_time=self.at_a_time,
+                    left_out=self.left_out)
         keep.write_json(os.path.join(self.folder, 'run.json'), told)
         report.write(self.folder, told, records)
         seal = keep.seal(self.folder)
@@ -64,6 +68,8 @@ class Batch:
             record = left_out(experiment, registered, f'{blocked} failed: a second changed variable is refused; run its baseline or `matins lab replay`')
         elif experiment.told.get('needs_lab_build') and not self.lab_build:
             record = left_out(experiment, registered, 'this program was built without the lab (-DMATINS_LAB=ON): it has no fault points and no mutants')
+        elif experiment.needs_older() and not self.older:
+            record = left_out(experiment, registered, NO_OLDER)
         else:
             try:
                 self.phases(experiment, folder)
@@ -91,14 +97,14 @@ class Batch:
 
     def still_the_same(self, experiment):
         """A second difference stops an experiment before it goes on: the program, the checker, the day that the data are of."""
-        now = collect.fixed()
+        now = collect.fixed(self.older)
         for key, value in now.items():
             if value != self.fixed[key]:
                 raise Bad(f'{experiment.name}: {key} changed while it ran ({self.fixed[key]} and {value}); run it again')
 
     def sample(self, experiment, conditions, folder):
         for last in (False,) * (TRIES - 1) + (True,):
-            stage = Stage(experiment, conditions, self.servers, os.path.basename(folder))
+            stage = Stage(experiment, conditions, self.servers, os.path.basename(folder), self.older)
             try:
                 stage.play()
                 stage.kill_all()
@@ -134,7 +140,7 @@ def make_record(folder, registered):
         topic=told['topic'], selected_chapter=told['selected_chapter'], claim_from_article=told['claim_from_article'],
         baseline_version=dict(conditions=registered['baseline'], versions=known['versions'] if known else ''),
         changed_condition=dict(exactly_one=key, baseline=registered['baseline'][key], candidate=registered['candidate'][key]),
-        execution=dict(experiment=told['name'], kind=told['kind'], digest=registered['digest'], promises=told['promises'], actions=told['actions'],
+        execution=dict(experiment=told['name'], kind=told['kind'], digest=registered['digest'], promises=told['promises'], gives_up=told.get('gives_up', []), actions=told['actions'],
                        mutant=registered['candidate']['mutant'] if key == 'mutant' else '',
                        order=['baseline-1', 'baseline-2', 'candidate', *(['normal'] if told.get('keeps_normal') else [])]),
         evidence=sorted(name for name in keep.files(folder) if name not in ('record.json',)),

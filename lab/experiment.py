@@ -18,7 +18,8 @@ CONDITIONS = {
     'store': 'sqlite', 'seed': 1, 'mutant': 'none',
     'topology.nodes': 1, 'topology.link': 'direct', 'topology.redis': 'none', 'topology.callers': 0,
     'topology.server': 'shared', 'topology.replication': 'none', 'topology.disk': 'roomy', 'topology.clock': "the machine's", 'topology.skew': 0,
-    'client.ttl': '2s', 'client.door': 'serve', 'client.slots': 64,
+    'topology.versions': 'one',
+    'client.ttl': '2s', 'client.door': 'serve', 'client.slots': 64, 'client.drain': '10s', 'client.at_once': 16,
     'data.days': 1, 'data.poison': 0,
     'job.misfire': 'each', 'job.max_periods': 30, 'job.order': 'usual', 'job.max_parallel': 1, 'job.attempts': 5, 'job.backoff': '100ms..200ms',
     'job.recovery': 'rerun', 'job.timeout': '60s', 'job.guard': 'fence', 'job.gate': 'none', 'job.steps': 1, 'job.seconds': 0.0,
@@ -27,6 +28,7 @@ CONDITIONS = {
     'fault.action': 'none', 'fault.point': 'none', 'fault.length': 1.6, 'fault.step': 0.0,
 }
 CHOICES = {
+    'topology.versions': ('one', 'two'),
     'topology.server': ('shared', 'own'), 'topology.replication': ('none', 'synchronous', 'asynchronous'), 'topology.disk': ('roomy', 'small'),
     'topology.clock': ("the machine's", 'its own'), 'topology.link': ('direct', 'proxy'), 'topology.redis': ('none', 'quick door'), 'client.door': ('serve', 'exec', 'direct'), 'job.misfire': ('skip', 'latest', 'each'),
     'job.guard': ('fence', 'key', 'none'), 'job.gate': ('none', 'before', 'after'), 'job.order': ('usual', 'strict', 'none'),
@@ -34,7 +36,7 @@ CHOICES = {
 }
 KEYS = {'name', 'topic', 'kind', 'selected_chapter', 'claim_from_article', 'promises', 'changed', 'fixed', 'baseline', 'candidate', 'actions',
         'minimum', 'pass_when', 'stop_when', 'noise', 'replays', 'keeps_normal', 'core', 'needs_lab_build', 'leaves_open', 'catches', 'at_most',
-        'only_on'}
+        'only_on', 'gives_up'}
 NEEDED = 'name', 'topic', 'kind', 'selected_chapter', 'claim_from_article', 'promises', 'changed', 'baseline', 'candidate', 'actions', 'pass_when'
 STOPS = 'doubled', 'lost', 'plan', 'deadlock', 'lock wait', 'inconsistent'
 SIGNS = {'==': operator.eq, '!=': operator.ne, '>=': operator.ge, '<=': operator.le, '<': operator.lt, '>': operator.gt}
@@ -116,6 +118,8 @@ class Experiment:
                     self.bad(f"pass_when: {test!r}; write MEASURE == VALUE, with ==, !=, <, <=, > or >=")
         if self.told.get('replays'):
             self.check_replay(self.beside(self.told['replays']))
+        if self.told.get('gives_up') and self.kind != 'failing':
+            self.bad('gives_up: only an experiment of kind = "failing" may give promises up')
         for stop in self.told.get('stop_when', ()):
             if stop not in STOPS:
                 self.bad(f'stop_when: {stop!r}; these are: {", ".join(STOPS)}')
@@ -125,8 +129,8 @@ class Experiment:
             self.bad(f'[{which}] topology.link = "proxy": a SQLite store has no link; write store = "postgresql" or "mariadb"')
         if c['topology.server'] == 'own' and c['store'] == 'sqlite':
             self.bad(f'[{which}] topology.server = "own": a SQLite store has no server; write store = "postgresql" or "mariadb"')
-        if c['topology.replication'] != 'none' and (c['store'], c['topology.server'], c['topology.link']) != ('postgresql', 'own', 'direct'):
-            self.bad(f'[{which}] topology.replication: the lab has it for store = "postgresql", topology.server = "own", topology.link = "direct"')
+        if c['topology.replication'] != 'none' and (c['topology.server'], c['topology.link']) != ('own', 'direct'):
+            self.bad(f'[{which}] topology.replication: write topology.server = "own" and topology.link = "direct" beside it')
 
     def beside(self, name):
         """An experiment that lies beside this one, or ships."""
@@ -151,6 +155,9 @@ class Experiment:
             for conditions in both:
                 conditions['store'] = store
         return self
+
+    def needs_older(self):
+        return 'two' in (self.baseline.get('topology.versions'), self.candidate.get('topology.versions'))
 
     def changed(self):
         key = self.told['changed']

@@ -84,8 +84,8 @@ def seal_of(folder):
 def tampered(folder):
     """What is not as it was sealed, a line each."""
     try:
-        told = read_json(os.path.join(folder, MANIFEST))['files']
-    except (OSError, ValueError, KeyError, TypeError):
+        told = dict(read_json(os.path.join(folder, MANIFEST))['files'])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return [f'{MANIFEST} is missing or is none: nothing says what the evidence was']
     found = files(folder)
     return ([f'{name} was changed' for name in told if name in found and found[name] != told[name]] +

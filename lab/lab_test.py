@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The lab's own rules, through the command as people type it. MATINS_BINARY names the program."""
+import json
 import os
 import random
 import re
@@ -15,10 +16,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 MATINS = os.environ['MATINS_BINARY']
 
+import judge  # noqa: E402
 import keep  # noqa: E402
 import mutants  # noqa: E402
 from experiment import FOLDER, STORES, Bad, Experiment, shipped  # noqa: E402
 from nemesis import Nemesis  # noqa: E402
+from right_histories import plain  # noqa: E402
+from wrong_histories import WRONG  # noqa: E402
 
 GOOD = '''
 name = "t.good"
@@ -42,6 +46,10 @@ candidate = ["done == 1", "doubled == 0"]
 '''
 RECORD = ['topic', 'selected_chapter', 'claim_from_article', 'baseline_version', 'changed_condition', 'execution', 'evidence', 'pass_when', 'stop_when',
           'observed_result', 'first_deviation', 'recovery_replay']
+
+
+def lines(events):
+    return ''.join(json.dumps(e) + '\n' for e in events)
 
 
 class Files(unittest.TestCase):
@@ -89,6 +97,30 @@ class Files(unittest.TestCase):
         told = set(mutants.elsewhere())
         self.assertEqual({(name, store) for name in known for store in STORES}, shown | told)
         self.assertEqual(shown & told, set())
+
+    def test_only_a_failing_experiment_gives_promises_up(self):
+        self.refused(GOOD.replace('promises =', 'gives_up = ["I11"]\npromises ='), 'gives_up')
+
+    def test_each_wrong_history_deviates_at_an_event(self):
+        """The first of two, whichever promise has the lower number; what only the end shows comes last."""
+        for promise, what, start, spoil in WRONG:
+            events = start()
+            spoil(events)
+            violations = judge.checker.check(events)['violations']
+            found = judge.deviation.first(events, violations)
+            self.assertIn(found['promise'], violations, what)
+            self.assertTrue(found['event'] and found['phase'] and found['what'], what)
+        # I5 late, and I3 early, though a lower number and a later line.
+        events = plain()
+        first, *_, last = [e for e in events if e['type'] == 'jr' and e['op'] == 'hb']
+        last['lease_until'] = last['db']
+        self.assertEqual(self.deviation(events)['event']['db'], last['db'])
+        first['token'] = 7
+        found = self.deviation(events)
+        self.assertEqual((found['promise'], found['phase'], found['event']['db']), ('I3', 'hb', first['db']))
+
+    def deviation(self, events):
+        return judge.deviation.first(events, judge.checker.check(events)['violations'])
 
     def test_secrets_are_masked(self):
         told = keep.masked('postgresql://ann:s3cret@db/x password=hunter2 {"api_key": "k9"} fence_token: 7')
@@ -189,6 +221,74 @@ class Runs(unittest.TestCase):
         self.assertIn('the figures of the record are not those', self.lab('verify', self.kept(2), code=1))
         os.remove(evidence)
         self.assertIn('evidence is missing: candidate/evidence.jsonl', self.lab('verify', self.kept(1), code=1))
+
+    def resealed(self, number, change, *parts):
+        """Who changes a file and makes a new manifest. -> what verify says"""
+        path = self.kept(number, *parts)
+        with open(path) as f:
+            before = f.read()
+        after = change(before)
+        self.assertNotEqual(before, after)
+        with open(path, 'w') as f:
+            f.write(after)
+        os.remove(self.kept(number, keep.MANIFEST))
+        keep.seal(self.kept(number))
+        told = self.lab('verify', self.kept(number), code=1)
+        with open(path, 'w') as f:
+            f.write(before)
+        os.remove(self.kept(number, keep.MANIFEST))
+        keep.seal(self.kept(number))
+        return told
+
+    def test_a_folder_that_was_changed_and_sealed_anew_says_different_things(self):
+        self.lab('run', self.write(GOOD), '--keep', self.root)
+        sample = 't.good', 'candidate'
+
+        def a_heartbeat_of_somebody_else(text):
+            return ''.join(line.replace('"token": "', '"token": "9') if '"op": "commit"' in line else line for line in text.splitlines(True))
+        told = self.resealed(1, a_heartbeat_of_somebody_else, *sample, 'evidence.jsonl')
+        self.assertIn('the journal has commit of work', told)
+        self.assertIn('first deviation: in candidate, at commit, I3: ZOMBIE ACCEPTED', told)       # it is said, whoever put it there
+        self.assertIn('or others', self.resealed(1, lambda t: t.replace('"res":"ok"', '"res":"refused"'), *sample, 'history-0.jsonl'))
+        self.assertIn('differ', self.resealed(1, lambda t: t.replace('"step": 0', '"step": 1'), *sample, 'effects.jsonl'))
+        told = self.resealed(1, lambda t: t.replace('"doubled == 0"', '"doubled == 1"'), 't.good', 'registered.json')
+        self.assertIn('is not what its digest says', told)
+        self.assertIn('pass_when of experiment.toml is not what was registered', told)
+        self.assertIn('report.json has another record', self.resealed(1, lambda t: t.replace('"by": ', '"by_": ').replace('a topic', 'b topic'), 'report.json'))
+        self.assertIn('cannot be judged again', self.resealed(1, lambda t: '[[1]]\n' + t, *sample, 'evidence.jsonl'))
+        self.assertIn('other conditions than registered', self.resealed(1, lambda t: t.replace('"job.seconds": 0.1', '"job.seconds": 0.2'), *sample,
+                                                                        'conditions.json'))
+        self.lab('verify', self.kept(1))
+        os.rename(self.kept(1, 't.good'), os.path.join(self.folder, 'gone'))
+        os.remove(self.kept(1, keep.MANIFEST))
+        keep.seal(self.kept(1))
+        self.assertIn('is in report.json, and has no record', self.lab('verify', self.kept(1), code=1))
+
+    def test_a_single_history_is_judged_by_itself(self):
+        good = plain()
+        self.assertIn('valid', self.lab('verify', self.write(lines(good), 'good.jsonl')))
+        beat = next(e for e in good if e['type'] == 'jr' and e['op'] == 'hb')
+        beat['lease_until'] = beat['db']
+        told = self.lab('verify', self.write(lines(good), 'bad.jsonl'), code=1)
+        self.assertIn('first deviation: at hb, I5: heartbeat shortened the lease', told)
+        self.assertIn('is no history', self.lab('verify', self.write('[1]\n', 'none.jsonl'), code=2))
+
+    def test_two_versions_share_a_store(self):
+        """A copy of this program stands for the one before."""
+        self.assertIn('this very program', self.lab('run', 'full', '--store', 'sqlite', '--only', 'faults.rolling_upgrade', '--older', MATINS,
+                                                    '--keep', self.root, code=2))
+        words = 'run', 'full', '--store', 'sqlite', '--only', 'faults.rolling_upgrade', '--keep', self.root
+        self.assertIn('--older PATH', self.lab(*words, code=1))
+        older = os.path.join(self.folder, 'older')
+        shutil.copy(MATINS, older)
+        self.assertIn('1 of 1 valid', self.lab(*words, '--older', older))
+        told = keep.read_json(self.kept(2, 'faults.rolling_upgrade', 'candidate', 'conditions.json'))['versions']
+        self.assertEqual(told['older']['program'], told['program'])
+
+    def test_a_node_whose_store_a_newer_program_has_migrated(self):
+        self.lab('run', 'full', '--store', 'sqlite', '--only', 'faults.newer_program', '--keep', self.root)
+        ends = [a for a in keep.read_lines(self.kept(1, 'faults.newer_program', 'candidate', 'actions.jsonl')) if a['what'] == 'a node ended']
+        self.assertEqual([(a['code'], a['by_itself'], a['badly']) for a in ends], [(4, True, False), (0, False, False)])
 
     def test_after_a_failure_only_the_same_again(self):
         bad = self.write(GOOD.replace('"doubled == 0"', '"effects == 2"').replace('t.good', 't.bad'))

@@ -12,7 +12,8 @@ from program import MATINS, PATIENCE
 class Member:
     """A place for a node: its life ends and begins again; its history goes on in one file."""
 
-    def __init__(self, case, number, store=None, env=None):
+    def __init__(self, case, number, store=None, env=None, program=MATINS, drain='10s'):
+        self.program, self.drain = program, drain
         self.env = {**case.env(), **(env or {})}
         if store:
             self.env['MATINS_STORE'] = store
@@ -27,8 +28,8 @@ class Member:
     def start(self):
         self.lives += 1
         with open(self.log, 'ab') as log:
-            self.process = subprocess.Popen([MATINS, 'serve', *self.jobs, '--runtime-dir', self.folder, '--history', self.history,
-                                             '--drain', '10s'], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen([self.program, 'serve', *self.jobs, '--runtime-dir', self.folder, '--history', self.history,
+                                             '--drain', self.drain], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def alive(self):
         return self.process is not None and self.process.poll() is None

@@ -74,6 +74,11 @@ class Proxy:
             self.shut, self.delay = set(), 0
             self.lock.notify_all()
 
+    def lead_to(self, server_port):
+        """Another server from here on; who is connected to the old one is cut off."""
+        self.server_port = server_port
+        self.reset()
+
     def reset(self):
         with self.lock:
             pairs, self.pairs = self.pairs, []

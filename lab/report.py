@@ -1,8 +1,10 @@
 """The report of a run: report.json, and report.html, which needs nothing but itself."""
-import html
+import fnmatch
 import os
 
 import keep
+import plots
+from plots import text
 
 COLOURS = dict(valid='#1a7f37', invalid='#b3261e', inconclusive='#8a6d00')
 # What can be done to a scheduler, and where the lab does it. `None`: it does not, and says why.
@@ -11,22 +13,23 @@ MATRIX = (
     ('job killed', 'faults.normal, soak', None), ('guard killed or stopped', 'soak', None),
     ('node stopped past its lease, then going on', 'ownership.*, locks.failing, faults.many_stopped, soak', None),
     ('lonely node stopped: nobody takes over', 'mutants.no_lease_check, soak (lonely)', None),
-    ('the same fire delivered several times', 'instances.*', None),
-    ('a commit whose answer is lost, or that is on its way for long', 'faults.lost_answer, faults.many_unknown, mutants.naive_resolve, soak', None),
+    ('the same fire delivered several times, and a thousand', 'instances.*', None),
+    ('a commit whose answer is lost, or that is on its way for long', 'faults.lost_answer, faults.many_unknown, faults.many_too_late, mutants.naive_resolve, soak', None),
     ('a link that carries nothing, nothing to the server, or nothing back', 'faults.cut_link, faults.muted_link, faults.deaf_link, faults.many_cut, soak', None),
     ('connections reset, and links that are slow', 'faults.broken_link, faults.slow_link, soak', None),
     ('connections killed at the server', 'soak', None), ('rows deleted by hand', 'mutants.no_old_lease, soak', None),
     ('database killed and restarted, with runs at work and at a commit', 'faults.server_killed, faults.killed_at_commit, soak', None),
     ('database that stands still for longer than the lease', 'faults.server_stopped', None),
-    ('primary killed and its synchronous replica promoted (PostgreSQL)', 'faults.failover', None),
+    ('primary killed and its synchronous replica promoted', 'faults.failover', None),
+    ('primary killed and an asynchronous replica promoted, that had it all or lagged', 'faults.failover_lagging', None),
+    ('nodes of the version before and of this one on a store (needs --older)', 'faults.rolling_upgrade', None),
+    ('a store that a newer program has migrated', 'faults.newer_program', None),
     ('full disk (root: it mounts a small one)', 'faults.disk_full (SQLite), faults.server_disk_full (PostgreSQL)', None),
     ("clock of a node wrong by years, clock of the store stepped (needs cc)", 'faults.node_clock, faults.clock_back, faults.clock_forward', None),
     ('one node out of it for good: deaf, or stopped', 'soak (busy), the simulator', None),
     ('Redis forgets its keys', 'locks.redis', None), ('a job that always fails', 'faults.failing, misfires.failing', None),
     ('lost packets, cuts between machines', None, 'need root and network namespaces; the links here are cut, muted, deaf and slow by a proxy'),
-    ('asynchronous replicas, replicas of MariaDB', None, 'what an asynchronous replica had not got is lost, whoever schedules; docs/store.md says what to do'),
-    ('read and write errors of a disk', None, 'need libfiu'), ('memory, descriptors, processes used up', None, 'need root (cgroups)'),
-    ('rolling upgrade', None, 'there is one version'))
+    ('read and write errors of a disk', None, 'need libfiu'), ('memory, descriptors, processes used up', None, 'need root (cgroups)'))
 NOT_COVERED = (
     'machines: every node runs on this one, so that lost packets and clocks of several machines are not in it',
     'root: no netem, no cgroup freezer; without it no full disk either',
@@ -47,10 +50,26 @@ def scope(told, records):
         experiments=len(records), samples=sum(len(r['observed_result'].get('samples', {})) for r in records),
         stores=sorted({v['store'] for v in versions}), program=versions[0]['program'] if versions else '', matins=versions[0]['matins'] if versions else '',
         kernel=versions[0]['kernel'] if versions else '', processors=versions[0]['processors'] if versions else '',
+        older=sorted({v['older']['program'] for v in versions if 'older' in v}), sizes=sizes(records),
         nodes=sorted({r['baseline_version']['conditions']['topology.nodes'] for r in records if r['baseline_version']}),
-        left_out=[f'{r["execution"]["experiment"]}: {r["observed_result"]["why"]}' for r in records if not r['observed_result'].get('samples')],
+        left_out=[*told.get('left_out', ()), *(f'{r["execution"]["experiment"]}: {r["observed_result"]["why"]}' for r in records if not r['observed_result'].get('samples'))],
         not_covered=[f'{fault}: {why}' for fault, where, why in MATRIX if not where] + list(NOT_COVERED),
-        faults={fault: where for fault, where, _ in MATRIX if where}, lab_build=told['lab_build'])
+        faults={fault: ', '.join(tried(where, records)) for fault, where, _ in MATRIX if where and tried(where, records)},
+        not_tried={fault: where for fault, where, _ in MATRIX if where and not tried(where, records)}, lab_build=told['lab_build'])
+
+
+def tried(where, records):
+    """Which of these experiments this run has samples of."""
+    names = [r['execution']['experiment'] for r in records if r['observed_result'].get('samples')]
+    return [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in where.split(', '))]
+
+
+def sizes(records):
+    """How much ran, over all samples: what a verdict rests on."""
+    every = [s['measures'] for r in records for s in r['observed_result'].get('samples', {}).values()]
+    found = {what: sum(m.get(key) or 0 for m in every) for what, key in dict(
+        periods='rows', claims='claims', starts='starts', takeovers='lost', refusals='refusals', unknown='unknown', effects='effects').items()}
+    return found | dict(seconds=round(sum(m.get('seconds') or 0 for m in every)), longest=max((m.get('seconds') or 0 for m in every), default=0))
 
 
 def table(records):
@@ -61,10 +80,6 @@ def table(records):
             found.setdefault(promise, []).append(dict(experiment=r['execution']['experiment'], verdict=r['observed_result']['verdict'],
                                                       mutant=r['execution'].get('mutant', '')))
     return found
-
-
-def text(value):
-    return html.escape(str(value))
 
 
 def page(value, folder):
@@ -105,10 +120,18 @@ def deviation(r):
 
 
 def scope_of(told):
-    rows = [(name, told[name]) for name in ('matins', 'program', 'stores', 'kernel', 'processors', 'nodes', 'lab_build')]
+    rows = [(name, told[name]) for name in ('matins', 'program', 'older', 'stores', 'kernel', 'processors', 'nodes', 'sizes', 'lab_build') if told[name] not in ([], '')]
+    rows = [(name.replace('_', ' '), shown(value)) for name, value in rows]
     rows += [(f'fault: {fault}', where) for fault, where in told['faults'].items()]
-    return ('<table>' + ''.join(f'<tr><td>{text(k)}</td><td>{text(v)}</td></tr>' for k, v in rows) + '</table><p>Not covered:</p><ul>' +
+    return ('<table>' + ''.join(f'<tr><td>{text(k)}</td><td>{text(v)}</td></tr>' for k, v in rows) + '</table><p>Not tried in this run, and where it is:</p><ul>' +
+            ''.join(f'<li>{text(fault)}: {text(where)}</li>' for fault, where in told['not_tried'].items()) + '</ul><p>Not covered:</p><ul>' +
             ''.join(f'<li>{text(what)}</li>' for what in (*told['left_out'], *told['not_covered'])) + '</ul>')
+
+
+def shown(value):
+    if isinstance(value, dict):
+        return ', '.join(f'{key} {v}' for key, v in value.items())
+    return ', '.join(map(str, value)) if isinstance(value, list) else value
 
 
 def experiment(r, folder):
@@ -118,6 +141,8 @@ def experiment(r, folder):
             f'({text(r["topic"])}): {text(result["why"])}</summary><p>{text(r["claim_from_article"])} <i>{text(r["selected_chapter"])}</i></p>'
             f'<p>Changed, and nothing else: <code>{text(c["exactly_one"])}</code> from <code>{text(c["baseline"])}</code> to '
             f'<code>{text(c["candidate"])}</code>.</p>')
+    if e.get('gives_up'):
+        head += f'<p>Not promised under this condition, and said so beforehand: <b>{text(", ".join(e["gives_up"]))}</b>.</p>'
     if r['first_deviation']:
         head += deviation(r)
     samples = result.get('samples', {})
@@ -126,7 +151,8 @@ def experiment(r, folder):
         head += '<table><tr><th>measure</th>' + ''.join(f'<th>{text(s)}</th>' for s in samples) + '</tr>' + ''.join(
             f'<tr><td>{text(name)}</td>' + ''.join(f'<td>{text(s["measures"].get(name, ""))}</td>' for s in samples.values()) + '</tr>'
             for name in names if any(s['measures'].get(name) not in (0, None, False) for s in samples.values())) + '</table>'
-        head += timelines(os.path.join(folder, e['experiment']), samples)
+        here = os.path.join(folder, e['experiment'])
+        head += plots.timelines(here, samples) + plots.lines(here, samples) + plots.logged(here, samples) + plots.looked_over(here, samples)
     head += f'<p>Passes when: <code>{text(r["pass_when"])}</code>; is stopped when: <code>{text(r["stop_when"])}</code>.</p>'
     for name in samples:
         stop = keep.read_json(os.path.join(folder, e['experiment'], name, 'stop.json'))
@@ -134,36 +160,3 @@ def experiment(r, folder):
             head += (f'<p>{text(name)} was stopped: {text(stop["condition"])} ({text(stop["seen"])}); everything was dead {stop["seconds_to_stop"]} s later, '
                      f'and in the {stop["watched_for"]} s after that were written: {text(stop["written_afterwards"])}.</p>')
     return head + '</details>'
-
-
-def timelines(folder, samples):
-    """Each start of the body as a bar, each effect as a stroke, in seconds from the sample's beginning."""
-    rows, most = [], 1.0
-    for name in samples:
-        told = keep.read_json(os.path.join(folder, name, 'business.json'))
-        acts = keep.read_lines(os.path.join(folder, name, 'actions.jsonl'))
-        begun, ended = acts[0]['at'], acts[-1]['at']
-        most = max(most, ended - begun)
-        rows.append((name, begun, ended, told, acts))
-    lanes = sum(max(1, min(12, len(told['alive']))) + 1 for _, _, _, told, _ in rows)
-    scale, y, out = 760 / most, 14, []
-    for name, begun, ended, told, acts in rows:
-        out.append(f'<text x="0" y="{y}" font-size="11">{text(name)}</text>')
-        for act in acts[1:-1]:
-            if act['what'].endswith(': done'):
-                x = 110 + (act['at'] - begun) * scale
-                out.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y - 10}" y2="{y + 14 * max(1, min(12, len(told["alive"])))}" stroke="#b3261e" '
-                           f'stroke-dasharray="3 2"><title>{text(act["what"])}</title></line>')
-        for row in told['alive'][:12]:
-            x, end = 110 + (row['began'] - begun) * scale, 110 + ((row['ended'] or ended) - begun) * scale
-            out.append(f'<rect x="{x:.1f}" y="{y - 8}" width="{max(1.5, end - x):.1f}" height="9" fill="{"#9ec5fe" if row["ended"] else "#ddd"}">'
-                       f'<title>start {row["n"]} of {text(row["job"])} {text(row["period"])}, fence {row["fence"]}</title></rect>')
-            for entry in told['entry']:
-                if (entry['job'], entry['period'], entry['fence']) == (row['job'], row['period'], row['fence']):
-                    at = 110 + (entry['at'] - begun) * scale
-                    out.append(f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{y - 9}" y2="{y + 2}" stroke="#1a7f37" stroke-width="2"/>')
-            y += 14
-        y += 14 if told['alive'] else 28
-    return (f'<svg width="890" height="{14 * lanes + 28}" role="img" aria-label="starts and effects over time"><g>{"".join(out)}</g>'
-            f'<text x="110" y="{14 * lanes + 24}" font-size="11">0 s</text><text x="840" y="{14 * lanes + 24}" font-size="11">{most:.1f} s</text></svg>'
-            '<p><small>Bars are starts of the body (grey: killed), green strokes effects, red lines faults.</small></p>')

@@ -153,55 +153,10 @@ class Postgres(Server):
         return f'{self.url()}?schema={name}'
 
 
-class Standby(Postgres):
-    """A streaming replica of another server."""
-
-    def __init__(self, primary):        # the primary's way of beginning, on a copy
-        Server.__init__(self)
-        self.postgres, self.psql, self.user = primary.postgres, primary.psql, primary.user
-        if self.user:
-            shutil.chown(self.folder, self.user['user'])
-            os.chmod(self.folder, 0o755)
-            open(self.log, 'a').close()
-        self.data = os.path.join(self.folder, 'data')
-        run([program('pg_basebackup', 'postgresql-client'), '-D', self.data, '-R', '-X', 'stream', '-c', 'fast', '--no-sync', '-d',
-             primary.url()], cwd=self.folder, **self.user)
-        self.begin()
-
-
-class Pair(Postgres):
-    """A primary with a streaming replica. Who uses it knows both addresses, and writes where writing is allowed."""
-
-    def __init__(self, synchronous):
-        super().__init__()
-        self.standby = Standby(self)
-        if synchronous:
-            self.ask("alter system set synchronous_standby_names = '*'", 'select pg_reload_conf()')
-        eventually('the replica', lambda: self.ask("select count(*) from pg_stat_replication where state = 'streaming' and sync_state = "
-                                                   f"'{'sync' if synchronous else 'async'}'") == '1')
-
-    def url(self):
-        ports = [self.port] + ([self.standby.port] if hasattr(self, 'standby') else [])
-        return f'postgresql://postgres@{",".join(f"127.0.0.1:{port}" for port in ports)}/postgres'
-
-    def fresh(self, name):
-        return f'{self.url()}?target_session_attrs=read-write&schema={name}'
-
-    def promote(self):
-        """The replica's word counts from here on."""
-        self.standby.tell_all(signal.SIGCONT)
-        if self.standby.ask('select pg_promote(true, 60)') != 't':
-            raise RuntimeError('the replica was not promoted within 60 s')
-
-    def stop(self):
-        self.standby.stop()
-        super().stop()
-
-
 class Mariadb(Server):
     kind = 'mariadb'
 
-    def __init__(self, **more):
+    def __init__(self, options=(), **more):
         install, server, self.client = (program('mariadb-install-db', 'mariadb-server'), program('mariadbd', 'mariadb-server'),
                                         program('mariadb', 'mariadb-client'))
         super().__init__(**more)
@@ -213,11 +168,16 @@ class Mariadb(Server):
                     f'--tmpdir={self.folder}', f'--port={self.port}', '--bind-address=127.0.0.1', '--skip-name-resolve',
                     '--max-connections=200', '--innodb-buffer-pool-size=64M', '--innodb-flush-log-at-trx-commit=1',
                     '--innodb-print-all-deadlocks=1', '--slow-query-log=1', f'--slow-query-log-file={self.log}',
-                    '--long-query-time=1', *user], self.answers)
+                    '--long-query-time=1', *options, *user], self.answers)
+
+    def words(self):
+        return [self.client, '--no-defaults', '-NBr', '-h', '127.0.0.1', '-P', str(self.port), '-u', 'root']
+
+    def ask(self, *statements, vertical=False):
+        return run([*self.words(), *(['-E', '--column-names'] if vertical else []), '-e', '; '.join(statements)]).strip()
 
     def answers(self):
-        return subprocess.run([self.client, '--no-defaults', '-h', '127.0.0.1', '-P', str(self.port), '-u', 'root', '-e', 'select 1'],
-                              capture_output=True, check=False).returncode == 0
+        return subprocess.run([*self.words(), '-e', 'select 1'], capture_output=True, check=False).returncode == 0
 
     def fresh(self, name):
         return f'mariadb://root@127.0.0.1:{self.port}/{name}'
@@ -245,9 +205,9 @@ class Servers:
     KINDS = dict(postgresql=Postgres, mariadb=Mariadb, redis=Redis)
 
     @classmethod
-    def own(cls, kind, replication='none', **more):
+    def own(cls, kind, **more):
         """One for its caller alone, who stops it."""
-        return Pair(replication == 'synchronous') if replication != 'none' else cls.KINDS[kind](**more)
+        return cls.KINDS[kind](**more)
 
     def __init__(self):
         self.started = {}

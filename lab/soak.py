@@ -14,6 +14,7 @@ from contextlib import ExitStack
 import judge  # noqa: F401 (finds the checker)
 import checker
 import history
+import deviation
 import keep
 import nodes
 import stores
@@ -211,6 +212,8 @@ def figures_of(folder):
     times = Counter((e['job'], e['period'], e['step']) for e in of['effect'])
     lost = [e for e in of['final'] if e['state'] == 'DONE' and any((e['job'], e['period'], step) not in times for step in range(steps.get(e['job'], 0)))]
     n = stats['claims']
+    if verdict['violations']:
+        told['first_deviation'] = deviation.first(events, verdict['violations'])
     return dict(told, faults=sum(told['faults_by_kind'].values()), periods=stats['periods'], fires=n, commits=stats['commits'], takeovers=stats['lost'],
                 re_executions=stats['re_executions'], refusals=nodes.refusals(seen), unknowns=nodes.unknowns(seen),
                 unknowns_resolved_yes=seen['resolve yes'], unknowns_resolved_no=seen['resolve no'], effects=sum(times.values()),
@@ -227,14 +230,15 @@ def word_of(found):
 
 
 def verify(folder):
-    """-> (verdicts by shape, what is not as the folder says)"""
-    told, verdicts, wrong = keep.read_json(os.path.join(folder, 'soak.json')), {}, []
+    """-> (verdicts by shape, first deviations, what is not as the folder says)"""
+    told, verdicts, deviations, wrong = keep.read_json(os.path.join(folder, 'soak.json')), {}, {}, []
     for figures in told['figures']:
         again = json.loads(json.dumps(figures_of(os.path.join(folder, figures['shape'])), default=str))
         wrong += [f'{figures["shape"]}: {key} is {again.get(key)!r} by the evidence, and {figures.get(key)!r} in soak.json'
                   for key in sorted(again.keys() | figures.keys()) if again.get(key) != figures.get(key)]
         verdicts[figures['shape']] = word_of([again])[0].lower().partition(':')[0]
-    return verdicts, wrong
+        deviations[figures['shape']] = again.get('first_deviation')
+    return verdicts, deviations, wrong
 
 
 def slopes(usage):
@@ -289,6 +293,8 @@ def run(options):
                      'unknowns_resolved_yes', 'unknowns_resolved_no', 'lost', 'doubled', 'at_most_at_95_percent', 'longest_life', 'rss_slope_per_minute',
                      'descriptors_slope_per_minute', 'violations', 'other'):
             say(f'{name:30} {figures[name]}')
+        if 'first_deviation' in figures:
+            say(f'{"first_deviation":30} {figures["first_deviation"]}')
     word, code = word_of(found)
     say(f'{word}; evidence in {folder}\nseal {seal}')
     return code

@@ -40,8 +40,15 @@ class Sqlite:
     def locks(self):
         return dict(waiting=0, deadlocks=0)
 
-    def lag(self):
-        return None
+    def columns(self, table):
+        return [row[0] for row in self.sql(f"select name from pragma_table_info('{table}')")]
+
+    def settings(self):
+        names = ('journal_mode', 'synchronous', 'page_size', 'wal_autocheckpoint', 'foreign_keys', 'auto_vacuum', 'encoding', 'user_version')
+        return {name: self.sql(f'pragma {name}')[0][0] for name in names}
+
+    def activity(self):
+        return None         # there is no server that knows
 
     now = "(select cast(unixepoch('subsec') * 1000000 as integer))" if sqlite3.sqlite_version_info >= (3, 42) else \
         "cast((julianday('now') - 2440587.5) * 86400000000.0 as integer)"
@@ -83,9 +90,19 @@ class Postgresql:
                                  '(select deadlocks from pg_stat_database where datname = current_database())')[0]
         return dict(waiting=int(waiting), deadlocks=int(dead))
 
-    def lag(self):
-        rows = self.sql('select extract(epoch from replay_lag) from pg_stat_replication')
-        return [row[0] for row in rows] or None
+    def columns(self, table):
+        return [row[0] for row in self.sql('select column_name from information_schema.columns where table_schema = current_schema() and '
+                                           f"table_name = '{table}' order by ordinal_position")]
+
+    def settings(self):
+        return dict(self.sql('select name, setting from pg_settings order by name'))
+
+    def activity(self):
+        """Who is at work, or waits, and for what; at most 50."""
+        rows = self.sql("select pid, state, coalesce(wait_event_type || ' ' || wait_event, ''), round(extract(epoch from clock_timestamp() - "
+                        "coalesce(xact_start, query_start)), 3), regexp_replace(left(query, 120), '\\s+', ' ', 'g') from pg_stat_activity where "
+                        "backend_type = 'client backend' and state <> 'idle' and pid <> pg_backend_pid() limit 50")
+        return [dict(zip(('pid', 'state', 'waits_for', 'seconds', 'query'), row)) for row in rows]
 
 
 class Mariadb:
@@ -123,8 +140,17 @@ class Mariadb:
         dead = self.sql("show global status like 'Innodb_deadlocks'")
         return dict(waiting=int(waiting), deadlocks=int(dead[0][1]) if dead else 0)
 
-    def lag(self):
-        return None
+    def columns(self, table):
+        return [row[0] for row in self.sql('select column_name from information_schema.columns where table_schema = database() and '
+                                           f"table_name = '{table}' order by ordinal_position")]
+
+    def settings(self):
+        return dict((row + [''])[:2] for row in self.sql('show global variables'))
+
+    def activity(self):
+        rows = self.sql("select id, command, coalesce(state, ''), time_ms / 1000, regexp_replace(left(info, 120), '[[:space:]]+', ' ') from "
+                        "information_schema.processlist where command <> 'Sleep' and info is not null and id <> connection_id() limit 50")
+        return [dict(zip(('pid', 'state', 'waits_for', 'seconds', 'query'), row)) for row in rows]
 
 
 def open_store(url):

@@ -5,6 +5,7 @@ import subprocess
 import threading
 import time
 
+import replicas
 import stores
 
 EVERY = 0.15        # seconds from look to look
@@ -58,7 +59,7 @@ class Watch(threading.Thread):
             if member.alive():
                 nodes[number] = usage(member.process.pid)
         return dict(at=time.time(), rows=statuses, journal=int(stage.sql('select count(*) from job_journal')[0][0]), nodes=nodes,
-                    **stage.store.locks(), replication_lag=stage.store.lag())
+                    **stage.store.locks(), activity=stage.store.activity(), replication=replicas.lag(stage.server))
 
     # ---- stopping -----------------------------------------------------------------------------------------------------------
 
