@@ -269,8 +269,9 @@ class Deeds:
     def end_node(self, number):
         """Asked to, where it has not ended by itself; how it ended is told."""
         member = self.nodes[int(number)]
-        if member.process is None or member.process.poll() == -signal.SIGKILL:
+        if member.process in (None, member.ended) or member.process.poll() == -signal.SIGKILL:
             return
+        member.ended = member.process
         by_itself = not member.alive()
         code = member.process.returncode if by_itself else member.stop()
         badly = code != 0 and not self.too_old(member)

@@ -21,7 +21,7 @@ class Member:
         self.jobs = [os.path.join(case.folder, 'jobs.yaml')]
         self.history = os.path.join(case.folder, f'history-{number}.jsonl')
         self.log = os.path.join(case.folder, f'node-{number}.log')
-        self.process = None
+        self.process = self.ended = None        # ended: the one whose end is told
         self.lives = 0
         case.addCleanup(self.kill)
 
