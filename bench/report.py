@@ -18,6 +18,24 @@ HEADINGS = {
     'pure': 'The pure parts',
     'drain/postgresql': 'A backlog on PostgreSQL, and other schedulers beside it',
     'drain/sqlite': 'A backlog on SQLite',
+    'drain/mariadb': 'A backlog on MariaDB',
+    'open_transaction/postgresql': 'A transaction that is left open on PostgreSQL',
+    'latency/postgresql': 'Due instant to first instruction, on PostgreSQL',
+    'latency/sqlite': 'Due instant to first instruction, on SQLite',
+    'latency/mariadb': 'Due instant to first instruction, on MariaDB',
+    'burst/postgresql': '2,000 fires at one instant, on PostgreSQL',
+    'burst/sqlite': '2,000 fires at one instant, on SQLite',
+    'burst/mariadb': '2,000 fires at one instant, on MariaDB',
+    'idle/postgresql': 'An idle node on PostgreSQL, and a fire now and then',
+    'idle/sqlite': 'An idle node on SQLite, and a fire now and then',
+    'takeover/postgresql': 'Takeover on PostgreSQL: the node killed, and the whole host',
+    'takeover/sqlite': 'Takeover on SQLite: the node killed, and all that it had started',
+    'outage/postgresql': "A day's outage: the planning pass, on PostgreSQL",
+    'outage/sqlite': "A day's outage: the planning pass, on SQLite",
+    'claims/postgresql': 'Beside a million rows, on PostgreSQL',
+    'claims/sqlite': 'Beside a million rows, on SQLite',
+    'leases/1': 'Redis leases, one at a time',
+    'leases/16': 'Redis leases, 16 in a round trip',
 }
 
 
@@ -44,6 +62,23 @@ def goal_text(goal):
 def progress(measure, result):
     told = result.get('failed') or ', '.join(f'{f} {number(result[f])}' for f in measure.figures if isinstance(result.get(f), (int, float)))
     return f'  round {result["round"]}  {measure.name:<44} {told}   (load {result["load1"]})'
+
+
+def round_seconds(results, measure):
+    """How long a round of it took when it was measured here last; or what measures.py supposes."""
+    found = judge.spread(judge.values(results, measure.name, 'took_seconds').values())
+    return found[0] if found else measure.seconds
+
+
+def durations(results, table, rounds):
+    """The measures with how long each takes, and each group's sum, in minutes."""
+    lines, groups = [f'{"measure":<44} {"rounds":>6} {"s a round":>9} {"minutes":>8}'], {}
+    for measure in table:
+        times, seconds = min(measure.rounds or rounds, rounds), round_seconds(results, measure)
+        groups[measure.group] = groups.get(measure.group, 0) + times * seconds / 60
+        lines.append(f'{measure.name:<44} {times:>6} {seconds:>9.0f} {times * seconds / 60:>8.1f}')
+    lines += ['', f'{"group":<44} {"minutes":>25}', *(f'{group:<44} {minutes:>25.1f}' for group, minutes in groups.items())]
+    return '\n'.join([*lines, f'{"all":<44} {sum(groups.values()):>25.1f}'])
 
 
 def table_row(results, table, measure):
@@ -105,22 +140,31 @@ def machine_section(results, measured):
     return '\n'.join(lines) + '\n'
 
 
-def goals_section(results, table, measured):
-    lines = ['## Goals', '', '| measure | goal | median [least–most] | of the goal | |', '|---|---|---|---|---|']
-    for measure in measured:
+def why_unknown(results, measure, goal, other):
+    """Of a goal that nothing can be said about."""
+    if measure.name not in results['measures']:
+        return 'not measured'
+    failed = [r['failed'] for r in results['measures'][measure.name]['rounds'] if 'failed' in r]
+    if not judge.values(results, measure.name, goal.figure):
+        return f'no figure: {failed[-1]}' if failed else 'no figure'
+    return f"{other} was not measured beside it" if other else "no other scheduler was measured beside it"
+
+
+def goals_section(results, table):
+    lines, counts = ['| measure | goal | median [least–most] | of the goal | |', '|---|---|---|---|---|'], {True: 0, False: 0, None: 0}
+    for measure in table:
         for goal in measure.goals:
             found, reached, other = judge.judged(results, table, measure, goal)
+            counts[reached] += 1
             text = goal_text(goal) + (f', {other}' if goal.to == 'peers' and other else '')
             if found is None:
-                lines.append(f'| {measure.name} | {text} | | | not known |')
+                lines.append(f'| {measure.name} | {text} | | | {why_unknown(results, measure, goal, other)} |')
                 continue
             bound = goal.at_least if goal.at_least is not None else goal.at_most
             share = found[0] / bound if goal.at_least is not None else bound / found[0] if found[0] else float('inf')
             lines.append(f'| {measure.name} | {text} | {with_spread(found)} | {share:.2f} | {"reached" if reached else "**missed**"} |')
-    unmeasured = [m for m in table if m.goals and m not in measured]
-    if unmeasured:
-        lines += ['', 'Not measured: ' + ', '.join(m.name for m in unmeasured) + '.']
-    return '\n'.join(lines) + '\n'
+    said = f'Of {sum(counts.values())} goals {counts[True]} are reached, {counts[False]} missed, {counts[None]} not known.'
+    return '\n'.join(['## Goals', '', said, '', *lines]) + '\n'
 
 
 def missed_goals(results, table, measures):
@@ -157,7 +201,7 @@ def write_document(path, results, table):
     kept = by_hand(path)
     measured = [m for m in table if m.name in results['measures']]
     groups = list(dict.fromkeys(m.group for m in measured))
-    parts = [INTRODUCTION, hand_section(kept, 'summary'), machine_section(results, measured), goals_section(results, table, measured)]
+    parts = [INTRODUCTION, hand_section(kept, 'summary'), machine_section(results, measured), goals_section(results, table)]
     parts += [group_section(results, table, group, measured, kept) for group in groups]
     # What was written about a group that is not measured any more is not thrown away.
     parts += [hand_section(kept, name) for name in kept if name not in groups and name != 'summary']

@@ -88,9 +88,30 @@ class Document(unittest.TestCase):
         told = self.written(measured(ours=[50])).replace('<!-- by hand: g -->\n', '<!-- by hand: g -->\nThe disk is slow.\n')
         self.assertIn('The disk is slow.', self.written(measured(), told))
 
+    def test_tells_each_goal_that_nothing_can_be_said_about(self):
+        text = self.written(measured())
+        self.assertIn('Of 3 goals 0 are reached, 0 missed, 3 not known.', text)
+        self.assertIn('| ours | per_second ≥ 100 | | | not measured |', text)
+        text = self.written(measured(ours=[50]))
+        self.assertIn('| ours | per_second ≥ 0.5 × floor | | | floor was not measured beside it |', text)
+        self.assertIn('| ours | per_second ≥ 1.1 × the best peer | | | no other scheduler was measured beside it |', text)
+        self.assertIn('| | | no figure: it fell |', self.written(measured(ours=[None])))
+
     def test_says_of_each_round_that_failed_why(self):
         row = report.table_row(measured(ours=[None]), TABLE, OURS)
         self.assertEqual(row[1], ['no figure: it fell'])
+
+
+class Durations(unittest.TestCase):
+    def test_are_what_was_seen_here_else_what_is_supposed(self):
+        seldom = Measure('seldom', 'drivers/x', 'sqlite', 'g', rounds=1, seconds=90)
+        results = measured(ours=[1, 1])
+        for round_ in results['measures']['ours']['rounds']:
+            round_['took_seconds'] = 30
+        lines = {words[0]: words[1:] for line in report.durations(results, [OURS, seldom], 4).splitlines() if (words := line.split())}
+        self.assertEqual(lines['ours'], ['4', '30', '2.0'])
+        self.assertEqual(lines['seldom'], ['1', '90', '1.5'])
+        self.assertEqual(lines['all'], ['3.5'])
 
 
 class Table(unittest.TestCase):

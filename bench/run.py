@@ -115,8 +115,10 @@ class Stage:
         if self.wait:
             self.wait_for_quiet()
         round_ = {'at': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()), 'load1': round(os.getloadavg()[0], 2), 'others': others_cores()}
+        began = time.monotonic()
         try:
-            return {**self.measured(measure, quick, folder), **round_}
+            figures = self.measured(measure, quick, folder)
+            return {**figures, **round_, 'took_seconds': round(time.monotonic() - began, 1)}
         except (Failed, servers.NoServer) as failed:
             return {'failed': str(failed), **round_}
         finally:
@@ -208,21 +210,21 @@ def main():
     parser.add_argument('--rounds', type=int, metavar='N', help='rounds of each measure (5)')
     parser.add_argument('--wait', type=int, default=0, metavar='SECS',
                         help='before each measure, waits up to SECS seconds for the rest of the machine to be quiet')
-    parser.add_argument('--list', action='store_true', help='names the measures and ends')
+    parser.add_argument('--list', action='store_true', help='names the measures, says how long they take, and ends')
     parser.add_argument('--report', action='store_true', help='writes docs/benchmarks.md anew from what was kept, and ends')
     options = parser.parse_args()
     options.rounds = options.rounds or (1 if options.quick else 5)
     table = chosen(measures.all_measures(), options.only)
     if not table:
         sys.exit(f'bench: no measure has {options.only} in its name; see ./dev bench --list')
-    if options.list:
-        print('\n'.join(m.name for m in table))
-        return
     kept = f'{BUILD}/{"quick" if options.quick else "results"}.json'
     results = {'machine': {}, 'versions': {}, 'missing': {}, 'measures': {}}
     if not options.quick and os.path.exists(kept):
         with open(kept) as f:
             results = json.load(f)
+    if options.list:
+        print(report.durations(results, table, options.rounds))
+        return
     if not options.report:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the servers are stopped on the way
         run_all(without_missing(table, results), options, results, kept)

@@ -61,6 +61,15 @@ class Server:
         self.process.wait(PATIENCE)
 
 
+def server_user(name, folder):
+    """For Popen: servers refuse to be root, so that there they are the user of Debian's package, whose is the folder."""
+    if os.getuid() != 0:
+        return {}
+    user = pwd.getpwnam(name)
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    return {'user': user.pw_uid, 'group': user.pw_gid, 'extra_groups': []}
+
+
 class Postgresql(Server):
     def __init__(self, folder):
         os.makedirs(folder, exist_ok=True)
@@ -68,12 +77,7 @@ class Postgresql(Server):
         if not programs:
             raise NoServer('no PostgreSQL in /usr/lib/postgresql: run ./dev setup')
         self.bin, data = programs[-1], f'{folder}/data'
-        # The server refuses to be root.
-        self.user = {}
-        if os.getuid() == 0:
-            user = pwd.getpwnam('postgres')
-            self.user = {'user': user.pw_uid, 'group': user.pw_gid, 'extra_groups': []}
-            os.chown(folder, user.pw_uid, user.pw_gid)
+        self.user = server_user('postgres', folder)
         with open(f'{folder}/initdb.log', 'w') as log:
             made = subprocess.run([f'{self.bin}/initdb', '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8'],
                                   cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL, **self.user)
@@ -116,6 +120,53 @@ class Postgresql(Server):
 
     def stop(self):
         super().stop(signal.SIGINT)
+
+
+class Mariadb(Server):
+    """As compiled: each commit is flushed, 128 MiB of buffers."""
+
+    def __init__(self, folder):
+        os.makedirs(folder, exist_ok=True)
+        program = shutil.which('mariadbd') or '/usr/sbin/mariadbd'
+        if not os.path.exists(program):
+            raise NoServer('no MariaDB: run ./dev setup')
+        user = server_user('mysql', folder)
+        with open(f'{folder}/install.log', 'w') as log:
+            made = subprocess.run(['mariadb-install-db', '--no-defaults', f'--datadir={folder}/data', '--skip-test-db',
+                                   '--auth-root-authentication-method=normal', '--skip-name-resolve'],
+                                  cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL, **user)
+        if made.returncode != 0:
+            raise NoServer(f'mariadb-install-db failed: {open(f"{folder}/install.log").read()[-300:]}')
+        port, log = free_port(), open(f'{folder}/log', 'w')
+        process = subprocess.Popen([program, '--no-defaults', f'--datadir={folder}/data', f'--socket={folder}/s',
+                                    f'--pid-file={folder}/pid', f'--tmpdir={folder}', f'--port={port}', '--bind-address=127.0.0.1',
+                                    '--skip-name-resolve', '--max-connections=300'],
+                                   cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL, **user)
+        super().__init__(process, port)
+        await_ready(process, 'MariaDB', lambda: takes_connections(port))
+        self.count = 0
+
+    def sql(self, statement):
+        done = subprocess.run(['mariadb', '--no-defaults', '--protocol=tcp', '--host=127.0.0.1', f'--port={self.port}', '--user=root',
+                               '--skip-column-names', '--batch', '-e', statement], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise NoServer(f'{statement}: {done.stderr}')
+        return done.stdout.strip()
+
+    def fresh(self):
+        self.count += 1
+        name = f'bench_{self.count}'
+        self.sql(f'create database {name}')
+        return name
+
+    def drop(self, name):
+        self.sql(f'drop database if exists {name}')
+
+    def url(self, name):
+        return f'mariadb://root@127.0.0.1:{self.port}/{name}'
+
+    def version(self):
+        return 'MariaDB ' + self.sql('select version()').split('-')[0]
 
 
 class Redis(Server):
@@ -179,4 +230,4 @@ class Sqlite:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-KINDS = {'postgresql': Postgresql, 'redis': Redis, 'sqlite': Sqlite}
+KINDS = {'postgresql': Postgresql, 'mariadb': Mariadb, 'redis': Redis, 'sqlite': Sqlite}

@@ -22,7 +22,7 @@ void Run(const Options& options) {
     stage.Plan();
   }
   stage.Rest();
-  NodeProcesses nodes(options, 1, 0, static_cast<int>(options.Int("slots")));
+  NodeProcesses nodes(options, {.slots = static_cast<int>(options.Int("slots"))});
   nodes.Go();
   if (burst && absl::Now() > at - absl::Seconds(6)) Die("applying the jobs took too long");
   nodes.Await([&](const Shared& shared) { return shared.finished >= runs; }, absl::Minutes(4));

@@ -27,15 +27,14 @@ void Run(const Options& options) {
   if (second > 40) absl::SleepFor(absl::Seconds(61 - second));
   stage.Apply(yaml);
   stage.Rest();
-  NodeProcesses nodes(options, static_cast<int>(options.Int("processes")), 2 * fires);
+  NodeProcesses nodes(
+      options, {.count = static_cast<int>(options.Int("processes")), .latenesses = 2 * fires});
   const double store_cpu = StoreCpuSeconds();
   nodes.Go();
   nodes.Await([&](const Shared& shared) { return shared.finished >= fires; },
               absl::Minutes(minutes + 2));
   const double store_seconds = StoreCpuSeconds() - store_cpu;
-  const int64_t seen = nodes.shared().latenesses;
-  std::vector<absl::Duration> late;
-  for (int64_t i = 0; i < seen; ++i) late.push_back(absl::Microseconds(nodes.lateness_us(i)));
+  const std::vector<absl::Duration> late = nodes.Latenesses();
   nodes.Stop();
   const double cpu = static_cast<double>(nodes.shared().cpu_us) / 1e6 + store_seconds;
   RunFilter filter;

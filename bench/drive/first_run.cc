@@ -1,5 +1,5 @@
-// From the start of a node's process to the first instruction of the handler of a run that is due,
-// on a store that is there: the median of several starts.
+// From the start of a node's process, an exec, to the first instruction of the handler of a run
+// that is due, on a store that is there: the median of several starts.
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -24,8 +24,7 @@ void Run(const Options& options) {
     stage.Plan();
     stage.Rest();
     const absl::Time begin = absl::Now();
-    NodeProcesses nodes(options, 1);
-    nodes.shared().go = true;
+    NodeProcesses nodes(options, {.at_once = true});
     nodes.Await([](const Shared& shared) { return shared.finished >= 1; }, absl::Minutes(1));
     took.push_back(absl::FromUnixMicros(nodes.shared().first_entered_us) - begin);
     nodes.Stop();

@@ -1,11 +1,9 @@
 // What a node costs while nothing is due for months: memory, and per second the CPU time of node
-// and store and the store's transactions.
-#include <unistd.h>
-
+// and store and the store's transactions; and then, still among as many jobs, how late some fires
+// are. The server's own CPU time without any node is told beside.
 #include <algorithm>
-#include <fstream>
+#include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "bench/drive/node_process.h"
@@ -14,61 +12,73 @@
 namespace matins::bench {
 namespace {
 
-double ResidentMib(pid_t pid) {
-  std::ifstream in(absl::StrCat("/proc/", pid, "/statm"));
-  double total = 0, resident = 0;
-  in >> total >> resident;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
-}
-
-// Those of this database, but for the one that asks.
-int64_t Transactions(Stage& stage) {
-  int64_t count = 0;
-  const std::string text = stage.Query(
-      "select xact_commit + xact_rollback from pg_stat_database where datname = "
-      "current_database()");
-  return absl::SimpleAtoi(text, &count) ? count : 0;
-}
+// As the server is after hours: no longer at work on what was loaded.
+constexpr absl::Duration kServerAlone = absl::Seconds(20);
 
 void ApplyYearly(Stage& stage, int64_t count) {
   constexpr int64_t kJobsAText = 4000;
   for (int64_t begin = 0; begin < count; begin += kJobsAText) {
     std::string yaml = "jobs:\n";
     for (int64_t i = begin; i < std::min(count, begin + kJobsAText); ++i) {
-      absl::StrAppend(&yaml, "  - { name: job-", i, ", schedule: \"0 0 ", 1 + i % 28,
+      absl::StrAppend(&yaml, "  - { name: yearly-", i, ", schedule: \"0 0 ", 1 + i % 28,
                       " 6 *\", misfire: latest, run: { handler: noop } }\n");
     }
     stage.Apply(yaml, absl::StrCat("bench/", begin));
   }
 }
 
+double StoreMsASecond(absl::Duration while_asleep) {
+  const double before = StoreCpuSeconds();
+  absl::SleepFor(while_asleep);
+  return (StoreCpuSeconds() - before) * 1000 / absl::ToDoubleSeconds(while_asleep);
+}
+
+void AddIdle(Stage& stage, NodeProcesses& node, Line& line) {
+  const Options& options = stage.options();
+  const absl::Duration seconds = absl::Seconds(options.Int("seconds"));
+  const double took = absl::ToDoubleSeconds(seconds);
+  const double node_cpu = node.CpuSeconds();
+  const int64_t transactions = TransactionsSoFar(options);
+  const double store_ms = StoreMsASecond(seconds);
+  // Of PostgreSQL's, one was the first count's own.
+  const int64_t own = options.IsPostgres() ? 1 : 0;
+  const auto transacted = static_cast<double>(TransactionsSoFar(options) - transactions - own);
+  const double node_ms = (node.CpuSeconds() - node_cpu) * 1000 / took;
+  line.Add("resident_mib", ResidentMib(node.pids()[0]));
+  line.Add("cpu_ms_per_second", node_ms + store_ms);
+  line.Add("node_cpu_ms_per_second", node_ms).Add("store_cpu_ms_per_second", store_ms);
+  line.Add("transactions_per_second", transacted / took);
+}
+
+void AddFires(Stage& stage, NodeProcesses& node, Line& line) {
+  const int64_t fires = stage.options().Int("fires");
+  const absl::Time first = absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now()) + 9);
+  stage.ApplySpread(fires, first, absl::Milliseconds(200));
+  node.Await([&](const Shared& shared) { return shared.finished >= fires; },
+             absl::Milliseconds(200) * fires + absl::Minutes(1));
+  line.Add("fires", fires).AddLatencies("", node.Latenesses());
+}
+
 void Run(const Options& options) {
-  const int64_t jobs = options.Int("jobs");
-  const int64_t seconds = options.Int("seconds");
   Stage stage(options);
-  ApplyYearly(stage, jobs);
+  ApplyYearly(stage, options.Int("jobs"));
   stage.Plan();
   stage.Rest();
-  NodeProcesses nodes(options, 1);
-  nodes.Go();
-  // The node is the first one there: it looks at every job once.
-  absl::SleepFor(absl::Seconds(options.Int("settle")));
-  const bool postgres = options.IsPostgres();
-  const pid_t pid = nodes.pids()[0];
-  const int64_t transactions = postgres ? Transactions(stage) : 0;
-  const double node = CpuSeconds(pid), store = StoreCpuSeconds();
-  absl::SleepFor(absl::Seconds(seconds));
-  const double took = static_cast<double>(seconds);
-  const double node_ms = (CpuSeconds(pid) - node) * 1000 / took;
-  const double store_ms = (StoreCpuSeconds() - store) * 1000 / took;
-  Line line("idle", options);
-  line.Add("jobs", jobs).Add("seconds", seconds).Add("resident_mib", ResidentMib(pid));
-  line.Add("node_cpu_ms_per_second", node_ms).Add("store_cpu_ms_per_second", store_ms);
-  if (postgres) {
-    line.Add("transactions_per_second",
-             static_cast<double>(Transactions(stage) - transactions - 1) / took);
+  double alone_ms = 0;
+  if (options.IsPostgres()) {
+    absl::SleepFor(absl::Seconds(5));
+    alone_ms = StoreMsASecond(kServerAlone);
   }
-  nodes.Stop();
+  NodeProcesses node(options, {.latenesses = options.Int("fires")});
+  node.Go();
+  absl::SleepFor(absl::Seconds(options.Int("settle")));
+  Line line("idle", options);
+  line.Add("jobs", options.Int("jobs")).Add("seconds", options.Int("seconds"));
+  line.Add("store_alone_cpu_ms_per_second", alone_ms);
+  AddIdle(stage, node, line);
+  AddFires(stage, node, line);
+  node.Stop();
+  ProveDoneAmong(stage, options.Int("fires"));
   line.Print();
 }
 
@@ -76,7 +86,7 @@ void Run(const Options& options) {
 }  // namespace matins::bench
 
 int main(int argc, char** argv) {
-  const matins::bench::Options options(argc, argv,
-                                       {{"jobs", "10000"}, {"seconds", "60"}, {"settle", "30"}});
+  const matins::bench::Options options(
+      argc, argv, {{"jobs", "10000"}, {"seconds", "60"}, {"settle", "30"}, {"fires", "100"}});
   matins::bench::Run(options);
 }

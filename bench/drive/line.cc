@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <set>
 #include <sstream>
 
 #include "absl/strings/match.h"
@@ -20,21 +19,61 @@
 namespace matins::bench {
 namespace {
 
-// Fields 14 to 17 of /proc/PID/stat: user and system time, its own and its dead children's.
-double StatSeconds(int pid, int& parent) {
+// Of /proc/PID/stat: the parent, and the CPU time of the process itself and of its dead children.
+struct Stat {
+  int parent = 0;
+  double own = 0, dead_children = 0;
+};
+
+Stat StatOf(int pid) {
+  Stat stat;
   std::ifstream in(absl::StrCat("/proc/", pid, "/stat"));
   std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   const size_t name_end = text.rfind(')');
-  parent = 0;
-  if (name_end == std::string::npos) return 0;
+  if (name_end == std::string::npos) return stat;
   std::istringstream fields(text.substr(name_end + 2));
-  std::string skipped;
-  double ticks = 0;
-  for (int field = 3; fields >> skipped && field <= 17; ++field) {
-    if (field == 4) parent = std::atoi(skipped.c_str());
-    if (field >= 14) ticks += std::atof(skipped.c_str());
+  std::string word;
+  const auto tick = static_cast<double>(sysconf(_SC_CLK_TCK));
+  for (int field = 3; fields >> word && field <= 17; ++field) {
+    if (field == 4) stat.parent = std::atoi(word.c_str());
+    if (field == 14 || field == 15) stat.own += std::atof(word.c_str()) / tick;
+    if (field >= 16) stat.dead_children += std::atof(word.c_str()) / tick;
   }
-  return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+  return stat;
+}
+
+// The numbers that a folder of /proc is named by.
+std::vector<int> NumbersIn(const std::string& folder) {
+  std::vector<int> numbers;
+  DIR* const all = opendir(folder.c_str());
+  if (all == nullptr) return numbers;
+  while (const dirent* entry = readdir(all)) {
+    const int number = std::atoi(entry->d_name);
+    if (number > 0) numbers.push_back(number);
+  }
+  closedir(all);
+  return numbers;
+}
+
+// Nanoseconds on a processor, of all its threads; or what /proc/PID/stat says.
+double OwnSecondsOf(int pid, const Stat& stat) {
+  double ns = 0;
+  const std::string threads = absl::StrCat("/proc/", pid, "/task");
+  for (const int thread : NumbersIn(threads)) {
+    std::ifstream in(absl::StrCat(threads, "/", thread, "/schedstat"));
+    double its = 0;
+    if (in >> its) ns += its;
+  }
+  return ns > 0 ? ns / 1e9 : stat.own;
+}
+
+double StatusMib(int pid, absl::string_view key) {
+  std::ifstream in(absl::StrCat("/proc/", pid, "/status"));
+  for (std::string word; in >> word;) {
+    double kib = 0;
+    if (word == key && in >> kib) return kib / 1024;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -77,11 +116,16 @@ int64_t Options::Int(absl::string_view name) const {
   return value;
 }
 
-bool Options::IsPostgres() const { return absl::StartsWith(Text("store"), "postgres"); }
+absl::string_view Options::Store() const {
+  const absl::string_view url = Text("store");
+  for (const absl::string_view store : {"mariadb", "redis", "sqlite"}) {
+    if (absl::StartsWith(url, store)) return store;
+  }
+  return "postgresql";
+}
 
 Line::Line(absl::string_view bench, const Options& options)
-    : text_(absl::StrCat("{\"bench\":\"", bench, "\",\"store\":\"",
-                         options.IsPostgres() ? "postgresql" : "sqlite", "\"")) {}
+    : text_(absl::StrCat("{\"bench\":\"", bench, "\",\"store\":\"", options.Store(), "\"")) {}
 
 Line& Line::Add(absl::string_view name, absl::string_view text) {
   absl::StrAppend(&text_, ",\"", name, "\":\"", text, "\"");
@@ -117,20 +161,24 @@ absl::Duration Percentile(std::vector<absl::Duration>& values, double rank) {
   return values[static_cast<size_t>(std::max(0.0, index))];
 }
 
+std::vector<int> ChildrenOf(int pid) {
+  std::vector<int> children;
+  for (const int other : NumbersIn("/proc")) {
+    if (StatOf(other).parent == pid) children.push_back(other);
+  }
+  return children;
+}
+
 double CpuSeconds(int pid) {
   if (pid <= 0) return 0;
-  int parent = 0;
-  double seconds = StatSeconds(pid, parent);
-  DIR* const proc = opendir("/proc");
-  while (const dirent* entry = readdir(proc)) {
-    const int other = std::atoi(entry->d_name);
-    if (other <= 0) continue;
-    const double its = StatSeconds(other, parent);
-    if (parent == pid) seconds += its;
-  }
-  closedir(proc);
+  const Stat stat = StatOf(pid);
+  double seconds = OwnSecondsOf(pid, stat) + stat.dead_children;
+  for (const int child : ChildrenOf(pid)) seconds += OwnSecondsOf(child, StatOf(child));
   return seconds;
 }
+
+double ResidentMib(int pid) { return StatusMib(pid, "VmRSS:"); }
+double MostResidentMib(int pid) { return StatusMib(pid, "VmHWM:"); }
 
 double StoreCpuSeconds() {
   const char* const pid = getenv("MATINS_BENCH_STORE_PID");

@@ -24,7 +24,10 @@ class Options {
   const std::string& Text(absl::string_view name) const;
   int64_t Int(absl::string_view name) const;
   bool Flag(absl::string_view name) const { return Text(name) == "true"; }
-  bool IsPostgres() const;
+  // Of --store: postgresql, mariadb, sqlite or redis.
+  absl::string_view Store() const;
+  bool IsPostgres() const { return Store() == "postgresql"; }
+  bool IsMariadb() const { return Store() == "mariadb"; }
 
  private:
   std::map<std::string, std::string, std::less<>> values_;
@@ -49,11 +52,16 @@ class Line {
 // The value at `rank` (0..1) of what is sorted here; zero where there is none.
 absl::Duration Percentile(std::vector<absl::Duration>& values, double rank);
 
-// CPU seconds of a process and its children so far; 0 for pid 0.
+// CPU seconds of a process, its threads and its children so far; 0 for pid 0. Of what lives, to the
+// nanosecond where the kernel tells; of dead children, to its clock's tick.
 double CpuSeconds(int pid);
+std::vector<int> ChildrenOf(int pid);
 // Of the server that MATINS_BENCH_STORE_PID names, or 0.
 double StoreCpuSeconds();
 double OwnCpuSeconds();
+// Memory of a process in RAM: now, or the most there ever was.
+double ResidentMib(int pid);
+double MostResidentMib(int pid);
 
 }  // namespace matins::bench
 

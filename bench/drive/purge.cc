@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/time.h"
 #include "bench/drive/node_process.h"
 #include "bench/drive/stage.h"
 
@@ -27,15 +26,6 @@ void FillHistory(Stage& stage, int64_t rows) {
       ", 1 FROM ", stage.Numbers(rows)));
 }
 
-void ApplySpread(Stage& stage, int64_t count, absl::Time first, absl::Duration apart) {
-  std::string yaml = "jobs:\n";
-  for (int64_t i = 0; i < count; ++i) {
-    absl::StrAppend(&yaml, "  - { name: job-", i, ", at: ", FormatInstant(first + i * apart),
-                    ", misfire: latest, run: { handler: noop } }\n");
-  }
-  stage.Apply(yaml);
-}
-
 void Run(const Options& options) {
   const int64_t rows = options.Int("rows");
   const int64_t seconds = options.Int("seconds");
@@ -44,9 +34,9 @@ void Run(const Options& options) {
   FillHistory(stage, rows);
   const absl::Time first =
       absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now()) + 15 + runs / 500);
-  ApplySpread(stage, runs, first, absl::Milliseconds(20));
+  stage.ApplySpread(runs, first, absl::Milliseconds(20));
   stage.Rest();
-  NodeProcesses nodes(options, 1, runs);
+  NodeProcesses nodes(options, {.latenesses = runs});
   nodes.Go();
   if (absl::Now() > first - absl::Seconds(6)) Die("applying the jobs took too long");
   auto store = stage.database().Open();
@@ -64,8 +54,7 @@ void Run(const Options& options) {
   }
   const double took = absl::ToDoubleSeconds(absl::Now() - begin);
   nodes.Await([&](const Shared& shared) { return shared.finished >= runs; }, absl::Minutes(2));
-  std::vector<absl::Duration> late;
-  for (int64_t i = 0; i < runs; ++i) late.push_back(absl::Microseconds(nodes.lateness_us(i)));
+  const std::vector<absl::Duration> late = nodes.Latenesses();
   nodes.Stop();
   if (gone == 0) Die("nothing was purged");
   Line("purge", options)

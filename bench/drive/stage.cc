@@ -1,72 +1,34 @@
 #include "bench/drive/stage.h"
 
-#include <libpq-fe.h>
-#include <sqlite3.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "audit/beats.h"
 #include "backends/backends.h"
-#include "base/clock.h"
-#include "base/random.h"
 #include "base/time.h"
-#include "engine/lanes.h"
+#include "bench/drive/planning.h"
 #include "job/parse.h"
 #include "ops/jobs.h"
 
 namespace matins::bench {
 namespace {
 
-// For a node that plans and never starts anything.
-class NoRunner final : public Runner {
-  void Start(RunRequest) override {}
-  void Stop(int64_t, StopReason, absl::Duration) override {}
-  void MoveDeadlines(absl::Span<const DeadlineMove>) override {}
-  void Reply(int64_t, int64_t, RunAnswer) override {}
-  std::vector<RunnerEvent> Poll() override { return {}; }
-  void SetWakeUp(std::function<void()>) override {}
-};
+// A text has up to 1 MiB.
+constexpr int64_t kJobsAText = 4000;
 
-std::string QuerySqlite(const std::string& url, const std::string& sql) {
-  sqlite3* db = nullptr;
-  const std::string path = url.substr(url.find(':') + 1);
-  if (sqlite3_open(path.c_str(), &db) != SQLITE_OK) Die(absl::StrCat("cannot open ", path));
-  sqlite3_busy_timeout(db, 10'000);
-  std::string value;
-  const auto first = [](void* out, int columns, char** values, char**) {
-    auto& text = *static_cast<std::string*>(out);
-    if (columns > 0 && values[0] != nullptr && text.empty()) text = values[0];
-    return 0;
-  };
-  if (sqlite3_exec(db, sql.c_str(), first, &value, nullptr) != SQLITE_OK) {
-    Die(absl::StrCat(sql, ": ", sqlite3_errmsg(db)));
-  }
-  sqlite3_close(db);
-  return value;
-}
-
-// libpq does not know the store's own parameter.
-std::string ServerUrl(const std::string& url) {
-  const size_t question = url.find('?');
-  return url.substr(0, question);
-}
-
-// A node that starts nothing.
-std::unique_ptr<Lanes> OpenLanes(Database& database, Runner& runner) {
-  NodeParts parts;
-  parts.options.id = {"bench/plan", {}};
-  parts.options.slots = 0;
-  parts.clock = &SystemClock();
-  parts.runner = &runner;
-  parts.random = std::make_unique<SystemRandom>();
-  parts.open_store = [&database](LaneKind) { return database.Open(); };
-  auto lanes = Lanes::Open(std::move(parts));
-  DieUnlessOk(lanes.status(), "a node that plans");
-  return *std::move(lanes);
+std::string Columns(Stage& stage, absl::string_view table) {
+  return stage.Query(
+      stage.options().IsPostgres()
+          ? absl::StrCat(
+                "select string_agg(quote_ident(column_name), ', ') from "
+                "information_schema.columns where table_schema = 'matins' and table_name = '",
+                table, "' and is_generated = 'NEVER' and column_name not in ('name', 'job')")
+          : absl::StrCat("SELECT group_concat('\"' || name || '\"', ', ') FROM pragma_table_info('",
+                         table, "') WHERE name NOT IN ('name', 'job')"));
 }
 
 }  // namespace
@@ -81,11 +43,7 @@ Stage::Stage(const Options& options) : options_(options) {
   auto acts = database_->OpenActs();
   DieUnlessOk(acts.status(), "opening the store");
   acts_ = *std::move(acts);
-  // Of a store that nodes have worked on before.
-  NoRunner runner;
-  const std::unique_ptr<Lanes> lanes = OpenLanes(*database_, runner);
-  lanes->Step(LaneKind::kTick);
-  DieUnlessOk(lanes->Leave(), "a node's leave");
+  PlanningNode(*database_).ComeAndGo();
 }
 
 void Stage::Apply(const std::string& yaml, absl::string_view source) {
@@ -98,16 +56,15 @@ void Stage::Apply(const std::string& yaml, absl::string_view source) {
   DieUnlessOk(ApplyFile(*session, *file, apply).status(), "applying the jobs");
 }
 
-void Stage::ApplyOneOffs(int64_t count, absl::Time at, absl::string_view more) {
-  // A text has up to 1 MiB.
-  constexpr int64_t kJobsAText = 4000;
+void Stage::ApplyOneOffs(int64_t count, absl::Time at, absl::string_view more,
+                         absl::string_view name) {
   for (int64_t first = 0; first < count; first += kJobsAText) {
     std::string yaml = "jobs:\n";
     for (int64_t i = first; i < std::min(count, first + kJobsAText); ++i) {
-      absl::StrAppend(&yaml, "  - { name: job-", i, ", at: ", FormatInstant(at), ", ", more,
+      absl::StrAppend(&yaml, "  - { name: ", name, "-", i, ", at: ", FormatInstant(at), ", ", more,
                       " }\n");
     }
-    Apply(yaml, absl::StrCat("bench/", first));
+    Apply(yaml, absl::StrCat("bench/", name, "/", first));
   }
 }
 
@@ -132,16 +89,18 @@ void Stage::ApplyPeriods(int64_t count, absl::string_view more) {
   Die(absl::StrCat(count, " is no product of hours, minutes and seconds of a day; try 20000"));
 }
 
-void Stage::Plan() {
-  NoRunner runner;
-  const std::unique_ptr<Lanes> lanes = OpenLanes(*database_, runner);
-  absl::Duration next;
-  do {
-    // Read before the comparison: a compiler may read the clock first, and end with the first step.
-    next = lanes->Step(LaneKind::kPlan);
-  } while (next <= SystemClock().BootNow());
-  if (lanes->node().counters.store_errors > 0) Die("planning failed");
+void Stage::ApplySpread(int64_t count, absl::Time first, absl::Duration apart) {
+  for (int64_t begin = 0; begin < count; begin += kJobsAText) {
+    std::string yaml = "jobs:\n";
+    for (int64_t i = begin; i < std::min(count, begin + kJobsAText); ++i) {
+      absl::StrAppend(&yaml, "  - { name: job-", i, ", at: ", FormatInstant(first + i * apart),
+                      ", misfire: latest, run: { handler: noop } }\n");
+    }
+    Apply(yaml, absl::StrCat("bench/spread/", begin));
+  }
 }
+
+void Stage::Plan() { PlanningNode(*database_).PlanDue(); }
 
 void Stage::Rest() {
   // Of each beat the last audit is due since yesterday or this morning, whatever is measured now.
@@ -149,23 +108,17 @@ void Stage::Rest() {
   DieUnlessOk(acts.status(), "opening the store");
   AuditBeats beats(*std::move(acts), {.by = "node:bench"});
   DieUnlessOk(beats.Step().status(), "the audits");
+  if (options_.IsMariadb()) Query("ANALYZE TABLE job, job_version, job_watermark, job_run");
   if (!options_.IsPostgres()) return;
   Query("vacuum analyze");
   Query("checkpoint");
 }
 
-std::string Stage::Query(const std::string& sql) {
-  if (!options_.IsPostgres()) return QuerySqlite(options_.Text("store"), sql);
-  PGconn* const connection = PQconnectdb(ServerUrl(options_.Text("store")).c_str());
-  PGresult* const result = PQexec(connection, sql.c_str());
-  const ExecStatusType status = PQresultStatus(result);
-  if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
-    Die(absl::StrCat(sql, ": ", PQerrorMessage(connection)));
-  }
-  std::string value = PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "";
-  PQclear(result);
-  PQfinish(connection);
-  return value;
+int64_t Stage::Count(const std::string& sql) {
+  const std::string text = Query(sql);
+  int64_t count = 0;
+  if (!absl::SimpleAtoi(text, &count)) Die(absl::StrCat(sql, " answers '", text, "'"));
+  return count;
 }
 
 std::string Stage::Numbers(int64_t count) const {
@@ -178,6 +131,20 @@ std::string Stage::Instant(absl::Duration from_now) const {
   const int64_t us = absl::ToUnixMicros(absl::Now() + from_now);
   if (!options_.IsPostgres()) return absl::StrCat(us);
   return absl::StrCat("(timestamptz 'epoch' + ", us, "::bigint * interval '1 microsecond')");
+}
+
+void Stage::FillJobs(int64_t count) {
+  Apply(
+      "jobs:\n  - { name: model, at: 2099-01-01T00:00:00Z, misfire: each, "
+      "run: { handler: noop } }\n",
+      "bench/model");
+  Plan();
+  for (const auto& [table, name] : {std::pair{"job", "name"}, {"job_version", "job"}}) {
+    const std::string columns = Columns(*this, table);
+    Query(absl::StrCat("INSERT INTO ", Table(table), " (", name, ", ", columns,
+                       ") SELECT 'fill-' || n.i, ", columns, " FROM ", Table(table), ", ",
+                       Numbers(count), " WHERE ", name, " = 'model'"));
+  }
 }
 
 void Stage::FillPlanned(int64_t count, absl::Duration from_now) {
@@ -205,6 +172,19 @@ absl::Time Stage::Now() {
   const auto status = acts_->ReadStatus();
   DieUnlessOk(status.status(), "the store's clock");
   return status->now;
+}
+
+void ProveDoneAmong(Stage& stage, int64_t runs) {
+  const std::string history = stage.Table("job_run");
+  for (const std::string& sql :
+       {absl::StrCat("SELECT count(*) FROM ", stage.Table("job_watermark"),
+                     " WHERE status = 'DONE'"),
+        absl::StrCat("SELECT count(*) FROM ", history, " WHERE status = 'DONE'"),
+        absl::StrCat("SELECT count(*) FROM (SELECT DISTINCT job_name, period FROM ", history,
+                     " WHERE status = 'DONE') d")}) {
+    const int64_t count = stage.Count(sql);
+    if (count != runs) Die(absl::StrCat(sql, ": ", count, " instead of ", runs));
+  }
 }
 
 void ProveDone(Stage& stage, int64_t runs) {

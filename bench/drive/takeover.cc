@@ -37,7 +37,7 @@ RunRow AwaitRunning(Stage& stage, const std::string& job, int64_t other_than) {
 }
 
 std::unique_ptr<NodeProcesses> OneMore(const Options& options) {
-  auto node = std::make_unique<NodeProcesses>(options, 1, 0, 64);
+  auto node = std::make_unique<NodeProcesses>(options, NodeSetup{.slots = 64});
   node->Go();
   return node;
 }
