@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The lab's own rules, through the command as people type it. MATINS_BINARY names the program."""
+import argparse
 import json
 import os
 import random
@@ -16,6 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 MATINS = os.environ['MATINS_BINARY']
 
+import commands  # noqa: E402
 import judge  # noqa: E402
 import keep  # noqa: E402
 import mutants  # noqa: E402
@@ -110,17 +112,28 @@ class Files(unittest.TestCase):
             found = judge.deviation.first(events, violations)
             self.assertIn(found['promise'], violations, what)
             self.assertTrue(found['event'] and found['phase'] and found['what'], what)
-        # I5 late, and I3 early, though a lower number and a later line.
+        # A late one in the journal, and an earlier one that only the business table has, of a promise with a higher number.
         events = plain()
-        first, *_, last = [e for e in events if e['type'] == 'jr' and e['op'] == 'hb']
-        last['lease_until'] = last['db']
+        last = [e for e in events if e['type'] == 'jr' and e['op'] == 'hb'][-1]
+        last['token'] = 7
         self.assertEqual(self.deviation(events)['event']['db'], last['db'])
-        first['token'] = 7
+        twice = next(e for e in events if e['type'] == 'effect')
+        events.append(dict(twice))
         found = self.deviation(events)
-        self.assertEqual((found['promise'], found['phase'], found['event']['db']), ('I3', 'hb', first['db']))
+        self.assertEqual((found['promise'], found['phase'], found['event']['db']), ('I12', 'effect', twice['db']))
 
     def deviation(self, events):
         return judge.deviation.first(events, judge.checker.check(events)['violations'])
+
+    def test_without_an_older_program_full_is_whole_and_says_what_it_lacks(self):
+        options = argparse.Namespace(what=['full'], only=[], older=None, keep='kept', at_a_time=3, by='ann')
+        batch = commands.batch_on(options, 'sqlite', on_that_alone=True)
+        self.assertNotIn('faults.rolling_upgrade', [e.name for e in batch.experiments])
+        self.assertEqual(batch.left_out, ['faults.rolling_upgrade: needs the program of the version before: --older PATH'])
+        options.older = sys.executable
+        batch = commands.batch_on(options, 'sqlite', on_that_alone=True)
+        self.assertIn('faults.rolling_upgrade', [e.name for e in batch.experiments])
+        self.assertEqual(batch.left_out, [])
 
     def test_secrets_are_masked(self):
         told = keep.masked('postgresql://ann:s3cret@db/x password=hunter2 {"api_key": "k9"} fence_token: 7')
