@@ -319,7 +319,10 @@ ExecCall::Verdict ExecCall::FirstPass() {
     ASSIGN_OR_RETURN(const Next next, NothingToRun());
     if (next.kind == Next::Kind::kOver) return next.answer;
     if (!WaitUntil(next.at)) return Stopped();
-    ASSIGN_OR_RETURN(seen_, ReadThawed());
+    RETURN_IF_ERROR(Patiently([this]() -> absl::Status {
+      ASSIGN_OR_RETURN(seen_, ReadThawed());
+      return absl::OkStatus();
+    }));
   }
 }
 
@@ -360,7 +363,10 @@ absl::StatusOr<ExecCall::Next> ExecCall::NothingToRun() {
   for (const PeriodRow& row : seen_.state->rows) {
     if (row.status == PeriodStatus::kFailed) return StandsFailed(row);
   }
-  RETURN_IF_ERROR(TellNothingOwed());
+  // More than a word about it is not asked of the store: it has said that nothing is owed.
+  if (!TellNothingOwed().ok()) {
+    News(absl::StrCat(request_.job, ": nothing is owed", NextFireText()));
+  }
   return Over(ExecEnd::kDone);
 }
 
