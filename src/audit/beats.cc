@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
@@ -17,6 +18,9 @@ namespace {
 
 constexpr absl::Duration kLongestWait = absl::Minutes(1);
 constexpr absl::Duration kShortestWait = absl::Milliseconds(200);
+// A transaction that has written is seen by all within this.
+constexpr absl::Duration kOverlap = absl::Minutes(2);
+constexpr size_t kForgetAbove = 1000;  // definitions that no job has any more
 // A name that no job can have: its facts are the store's time alone.
 constexpr char kNoJob[] = " ";
 // How many of its own audits a beat looks back on, to know since when there should be others.
@@ -57,40 +61,56 @@ const AuditRow* NewestMade(const std::vector<AuditRow>& audits) {
 
 }  // namespace
 
-const AuditBeats::Words& AuditBeats::WordsOf(const JobRow& row) {
-  Words& words = words_[row.name];
-  if (words.definition == row.definition) return words;
-  words.definition = row.definition;
+const std::string& AuditBeats::BeatOf(const JobRow& row) {
+  static const auto& none = *new std::string;
+  const std::string*& beat = definitions_[absl::HashOf(row.definition)];
+  if (beat != nullptr) return *beat;
   const absl::StatusOr<Job> job = JobFromJson(row.definition);
-  words.audit = job.ok() ? job->audit : "";
-  words.zone = job.ok() ? job->timezone : "";
-  return words;
+  beat = &none;
+  if (job.ok() && !job->audit.empty()) {
+    const std::string name = absl::StrCat("jobs ", job->audit, " ", job->timezone);
+    beat = &known_.emplace(name, Beat{name, job->audit, job->timezone}).first->first;
+  }
+  return *beat;
 }
 
-std::vector<AuditBeats::Beat> AuditBeats::Beats(const std::vector<JobRow>& rows) {
-  std::map<std::pair<std::string, std::string>, std::set<std::string>> groups;
+absl::Status AuditBeats::FindBeats(const AuditFacts& facts) {
+  if (facts.last_event != last_event_) changed_at_ = facts.now;
+  // Numbers are given before the commit: one that is lower may be seen later than the newest.
+  if (facts.last_event == last_event_ && read_at_ >= changed_at_ + kOverlap) {
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const std::vector<JobRow> rows, acts_->ReadJobs(""));
+  if (definitions_.size() > 2 * rows.size() + kForgetAbove) definitions_.clear();
+  std::set<std::string> names;
   for (const JobRow& row : rows) {
-    const Words& words = WordsOf(row);
-    if (!words.audit.empty()) groups[{words.audit, words.zone}].insert(row.name);
+    const std::string& beat = BeatOf(row);
+    if (!beat.empty()) names.insert(beat);
   }
-  std::vector<Beat> beats;
-  for (auto& [of, jobs] : groups) {
-    beats.push_back(
-        {absl::StrCat("jobs ", of.first, " ", of.second), of.first, of.second, std::move(jobs)});
-  }
+  beats_.clear();
+  for (const std::string& name : names) beats_.push_back(known_.at(name));
   // Last, so that it sees what the others have just made good.
   const std::string& said = options_.store_schedule;
-  beats.push_back({kStoreBeat, said.empty() ? kStoreAudit : said, "UTC", {}});
-  return beats;
+  if (!rows.empty()) beats_.push_back({kStoreBeat, said.empty() ? kStoreAudit : said, "UTC"});
+  last_event_ = facts.last_event;
+  read_at_ = facts.now;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::set<std::string>> AuditBeats::JobsOf(const Beat& beat) {
+  ASSIGN_OR_RETURN(const std::vector<JobRow> rows, acts_->ReadJobs(""));
+  std::set<std::string> jobs;
+  for (const JobRow& row : rows) {
+    if (BeatOf(row) == beat.name) jobs.insert(row.name);
+  }
+  return jobs;
 }
 
 absl::StatusOr<absl::Duration> AuditBeats::Step() {
   ASSIGN_OR_RETURN(const AuditFacts facts, acts_->ReadAuditFacts(kNoJob));
-  ASSIGN_OR_RETURN(const std::vector<JobRow> rows, acts_->ReadJobs(""));
-  if (rows.empty()) return kLongestWait;
-  const std::vector<Beat> beats = Beats(rows);
+  RETURN_IF_ERROR(FindBeats(facts));
   absl::Duration wait = kLongestWait;
-  for (const Beat& beat : beats) {
+  for (const Beat& beat : beats_) {
     wait = std::min(wait, UntilNext(beat.expression, beat.zone, facts.now));
     const std::optional<absl::Time> due = LastOf(beat.expression, beat.zone, facts.now);
     if (!due) continue;
@@ -98,7 +118,7 @@ absl::StatusOr<absl::Duration> AuditBeats::Step() {
     if (asked.due == *due && facts.now < asked.again) continue;
     // One that another node has begun and never ended is asked for again.
     asked = {*due, facts.now + kAuditGone + absl::Seconds(1)};
-    const absl::Status made = Make(beat, beats, *due, facts.now);
+    const absl::Status made = Make(beat, beats_, *due, facts.now);
     if (!made.ok()) {
       asked.again = absl::InfinitePast();
       return made;
@@ -113,7 +133,9 @@ absl::Status AuditBeats::Make(const Beat& beat, const std::vector<Beat>& all, ab
   if (id == 0) return absl::OkStatus();
   if (options_.begun) options_.begun();
   AuditScope scope;
-  if (!beat.jobs.empty()) scope.jobs = beat.jobs;
+  if (beat.name != kStoreBeat) {
+    ASSIGN_OR_RETURN(scope.jobs, JobsOf(beat));
+  }
   MadeAudit made{beat.name, due, {}};
   ASSIGN_OR_RETURN(made.report, Audit(*acts_, scope));
   ASSIGN_OR_RETURN(std::vector<AuditFinding> watched, Watch(beat, all, due, now));

@@ -5,6 +5,7 @@
 #ifndef MATINS_AUDIT_BEATS_H_
 #define MATINS_AUDIT_BEATS_H_
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "audit/audit.h"
@@ -53,19 +55,19 @@ class AuditBeats {
   struct Beat {
     std::string name;
     std::string expression, zone;
-    std::set<std::string> jobs;  // empty: all
   };
   // A beat's last instant and what became of asking for it: no sooner again than `again`.
   struct Asked {
     absl::Time due = absl::InfinitePast();
     absl::Time again = absl::InfinitePast();
   };
-  struct Words {
-    std::string definition, audit, zone;
-  };
 
-  std::vector<Beat> Beats(const std::vector<JobRow>& rows);
-  const Words& WordsOf(const JobRow& row);
+  // Reads the jobs where people have changed something since; whose a beat is, is read when its
+  // audit is made. Of a hundred thousand jobs neither names nor definitions are kept.
+  absl::Status FindBeats(const AuditFacts& facts);
+  // The beat of a job, as job_audit names it; empty: it has none.
+  const std::string& BeatOf(const JobRow& row);
+  absl::StatusOr<std::set<std::string>> JobsOf(const Beat& beat);
   absl::Status Make(const Beat& beat, const std::vector<Beat>& all, absl::Time due, absl::Time now);
   absl::StatusOr<std::vector<AuditFinding>> Watch(const Beat& own, const std::vector<Beat>& all,
                                                   absl::Time due, absl::Time now);
@@ -73,7 +75,11 @@ class AuditBeats {
   const std::unique_ptr<ActStore> acts_;
   const AuditBeatsOptions options_;
   std::map<std::string, Asked> asked_;
-  std::map<std::string, Words> words_;  // by job
+  std::vector<Beat> beats_;            // the store's last; none where there are no jobs
+  std::map<std::string, Beat> known_;  // by name
+  absl::flat_hash_map<uint64_t, const std::string*> definitions_;  // the beat of each, by its hash
+  int64_t last_event_ = -1;
+  absl::Time changed_at_ = absl::InfinitePast(), read_at_ = absl::InfinitePast();
 };
 
 // What is wrong with the automatic audits, for whoever watches from outside: none was made within

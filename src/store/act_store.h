@@ -147,6 +147,7 @@ struct StoreStatus {
 // verbs that people have.
 struct AuditFacts {
   absl::Time now;                                            // the store's
+  int64_t last_event = 0;                                    // the newest; each act writes one
   std::map<std::string, std::vector<JobVersion>> versions;   // by job, ascending
   std::map<std::string, std::vector<Suspension>> suspended;  // ended ones too, ascending
   std::map<std::string, std::vector<SkipSpan>> spans;        // ascending

@@ -227,13 +227,15 @@ std::vector<EventRow> ReadEventRows(const Rows& r) {
   return events;
 }
 
-// The answers to the six questions of an audit's facts, in this order: the clock; job, version,
-// from_at, definition; job, from_at, to_at, by_whom, why of suspensions; job and a span's seven;
-// lock_key, job_name, period, fence, until; job_name, period, generation, count of doubles.
+// The answers to the six questions of an audit's facts, in this order: the clock, the newest event;
+// job, version, from_at, definition; job, from_at, to_at, by_whom, why of suspensions; job and a
+// span's seven; lock_key, job_name, period, fence, until; job_name, period, generation, count of
+// doubles.
 template <typename Rows>
 AuditFacts ReadFacts(const std::vector<Rows>& r) {
   AuditFacts facts;
   facts.now = r[0].Time(0, 0);
+  facts.last_event = r[0].Int(0, 1);
   for (int i = 0; i < r[1].size(); ++i) {
     facts.versions[r[1].Text(i, 0)].push_back(
         {static_cast<int>(r[1].Int(i, 1)), r[1].Time(i, 2), r[1].Text(i, 3)});

@@ -17,7 +17,7 @@ absl::StatusOr<AuditFacts> MariadbActs::ReadAuditFacts(absl::string_view job) {
   ASSIGN_OR_RETURN(
       const std::vector<Rows> rows,
       session_.connection.Read(
-          {Sql("SELECT @NOW"),
+          {Sql("SELECT @NOW, (SELECT MAX(id) FROM job_event)"),
            Sql(absl::StrCat("SELECT v.job, v.version, v.from_at, v.definition FROM job_version v "
                             "JOIN job j ON j.name = v.job WHERE NOT j.deleted",
                             of("v.job"), " ORDER BY v.job, v.version"),

@@ -191,6 +191,7 @@ absl::StatusOr<AuditFacts> ModelReads::ReadAuditFacts(absl::string_view name) {
   absl::MutexLock lock(&s_.mutex);
   AuditFacts facts;
   facts.now = s_.Now();
+  if (!s_.events.empty()) facts.last_event = s_.events.back().id;
   for (const auto& [job_name, job] : s_.jobs) {
     if (job.deleted || (!name.empty() && job_name != name)) continue;
     facts.versions[job_name] = job.versions;

@@ -12,7 +12,7 @@ absl::StatusOr<AuditFacts> PostgresActs::ReadAuditFacts(absl::string_view job) {
   ASSIGN_OR_RETURN(
       const std::vector<Rows> rows,
       session_.connection.Read(
-          {session_.Of("select @NOW"),
+          {session_.Of("select @NOW, (select max(id) from @.job_event)"),
            session_.Of("select v.job, v.version, v.from_at, v.definition from @.job_version v join "
                        "@.job j on j.name = v.job where not j.deleted and ($1 = '' or v.job = $1) "
                        "order by v.job, v.version",

@@ -63,6 +63,10 @@ absl::StatusOr<AuditFacts> SqliteActs::ReadAuditFacts(absl::string_view job) {
   ASSIGN_OR_RETURN(ReadSnapshot snapshot, ReadSnapshot::Begin(*db_));
   AuditFacts facts;
   facts.now = snapshot.now();
+  {
+    Statement newest = db_->Sql("SELECT max(id) FROM job_event");
+    if (newest.Next()) facts.last_event = newest.Int(0);
+  }
   ReadVersions(*db_, job, facts);
   ReadSpansOf(*db_, job, facts);
   ReadLocksAndDoubles(*db_, job, facts);
