@@ -9,7 +9,8 @@ namespace matins::postgresql {
 namespace {
 
 // The floor is the last due instant, old enough, below which all is DONE or SKIPPED; a row that was
-// deleted (gap_from) is not settled.
+// deleted (gap_from) is not settled. Most jobs have nothing so old, and are neither looked into nor
+// locked: a lock is a write.
 constexpr char kMoveFloors[] = R"(
   with c as materialized (select @NOW as now),
   f as materialized (
@@ -20,7 +21,8 @@ constexpr char kMoveFloors[] = R"(
        where o.job_name = j.name and o.status = 'RUNNING'),
       j.gap_from - interval '1 microsecond') as floor
     from @.job j cross join c where j.cursor is not null and j.keep_for is not null
-      and not j.deleted),
+      and not j.deleted and exists (select from @.job_watermark o where o.job_name = j.name
+        and o.due_at <= least(j.cursor, c.now - j.keep_for))),
   l as materialized (select j.name, f.floor from f join @.job j on j.name = f.name
     where f.floor > coalesce(j.floor, '-infinity') order by j.name
     for no key update of j skip locked)
