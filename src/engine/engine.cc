@@ -10,6 +10,9 @@ namespace {
 
 // How long a watch waits at most; it also bounds how long a halt waits for it.
 constexpr absl::Duration kWatch = absl::Seconds(5);
+// Who tells of changes does so no more often than in twice 50 ms: what was changed since a word
+// that woke a quiet node, and was not told by itself, is there by then.
+constexpr absl::Duration kEcho = absl::Milliseconds(100);
 // Between looks at whether the runs have ended; their ends ring nobody else's bell.
 constexpr absl::Duration kDrainLook = absl::Milliseconds(10);
 
@@ -51,11 +54,19 @@ void Engine::RunLane(LaneKind kind) {
 
 void Engine::RunWatch() {
   EngineNode& node = lanes_->node();
+  bool echo = false;
   while (!halted()) {
-    watch_store_->AwaitChange(kWatch);
+    const Heard heard = watch_store_->AwaitChange(echo ? kEcho : kWatch);
+    node.hears = heard != Heard::kDeaf;
+    const bool changed = heard == Heard::kTold || heard == Heard::kWritten;
+    const bool nothing = heard == Heard::kNothing && node.quiet && !echo;
+    echo = changed && node.quiet;
+    if (nothing) continue;
     node.freed = true;
     node.Ring(LaneKind::kPlan);
     node.Ring(LaneKind::kStart);
+    // Others may be at work again, and what they run is to be watched.
+    if (heard == Heard::kTold && node.quiet) node.Ring(LaneKind::kTick);
   }
 }
 

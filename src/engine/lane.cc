@@ -32,6 +32,15 @@ absl::string_view LaneName(LaneKind kind) {
   return "";
 }
 
+void EngineNode::Stir() {
+  if (!quiet.exchange(false)) return;
+  stirred = true;
+  for (const LaneKind kind :
+       {LaneKind::kPlan, LaneKind::kStart, LaneKind::kReap, LaneKind::kTick}) {
+    Ring(kind);
+  }
+}
+
 void EngineNode::StopRun(const LiveRun& run, StopReason why, absl::Duration grace) {
   runner.Stop(run.claim.fence, why, grace);
   if (run.definition != nullptr && run.job().check.has_value()) {

@@ -17,7 +17,7 @@
 //   REAP    nobody extended the lease, and it ended
 //           Store.ReadStale -> plan.AfterLoss -> Store.Reap    PLANNED again, FAILED(held) or
 //           (lost)
-//   TICK    each second
+//   TICK    each second; where all is idle, each third, and it is all that a node asks then
 //           Store.Tick, Store.Purge                            sign of life, clock, history
 //
 // Each line is a lane: a state machine with a store of its own (lane.h). They share an EngineNode

@@ -40,8 +40,13 @@ struct NodeOptions {
   absl::Duration put_off = absl::Seconds(5);  // a refused row is tried again after this
   absl::Duration sweep = absl::Seconds(1);    // between looks for lost runs
   absl::Duration tick = absl::Seconds(1);     // between signs of life
-  absl::Duration purge = absl::Seconds(60);   // between removals of history
-  absl::Duration output = absl::Seconds(2);   // between copies of a run's live output
+  // Of a node that is quiet (EngineNode::quiet): between its signs of life, which are all that it
+  // asks; how long it has had nothing to do before; and how far off what comes next must be.
+  absl::Duration quiet_tick = absl::Seconds(3);
+  absl::Duration quiet_after = absl::Seconds(10);
+  absl::Duration quiet_ahead = absl::Seconds(10);
+  absl::Duration purge = absl::Seconds(60);  // between removals of history
+  absl::Duration output = absl::Seconds(2);  // between copies of a run's live output
   absl::Duration clock_settle = absl::Minutes(5);
   std::string give_back_program;  // what a guard starts to give a lease back; empty: nothing
   std::string store_url;          // handed to it
@@ -93,10 +98,22 @@ struct EngineNode {
   // Until when (store's clock, microseconds) START may rely on what planning has seen; 0: it has
   // not looked yet.
   std::atomic<int64_t> judged_until_us{0};
-  std::atomic<int> waiting{0};  // rows that the start lane holds, for free_slots
+  std::atomic<int> waiting{0};     // rows that the start lane holds, for free_slots
+  std::atomic<bool> hears{false};  // what others change in the store rings this node's bells
+  // Nothing runs anywhere, nothing is to come soon, and what comes unforeseen is heard: no lane but
+  // tick asks the store. Each sleeps until the next instant that it knows of; what was not heard is
+  // seen by the next tick. Set by tick alone; see Stir.
+  std::atomic<bool> quiet{false};
+  std::atomic<bool> stirred{false};  // it was quiet, and is no more: the next tick tells the others
 
   Doorbell& bell(LaneKind kind) { return bells_[static_cast<size_t>(kind)]; }
   void Ring(LaneKind kind) { bell(kind).Ring(); }
+  // This node has work of its own: where it was quiet, all lanes look again.
+  void Stir();
+  // When a lane that found nothing looks again, the net under all wake-ups.
+  absl::Duration NextPoll(absl::Duration every) {
+    return quiet ? absl::InfiniteDuration() : clock.BootNow() + every;
+  }
   // Stops a run and its check, whichever is alive; passes over what has ended.
   void StopRun(const LiveRun& run, StopReason why, absl::Duration grace);
   // Stops all that was launched here, for the node's own end.

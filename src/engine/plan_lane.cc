@@ -37,7 +37,7 @@ absl::StatusOr<absl::Duration> PlanLane::Turn() {
     const bool had_asked = !std::exchange(asked_, {}).empty();
     if (had_asked) return received;
     NoteJudged(due.now);
-    return std::min(BootAt(due.next_look, due.now, received), received + node_.options.poll);
+    return std::min(BootAt(due.next_look, due.now, received), node_.NextPoll(node_.options.poll));
   }
   std::vector<PlanWrite> writes;
   for (const JobState& state : due.jobs) {
@@ -76,6 +76,7 @@ absl::Status PlanLane::Write(std::vector<PlanWrite> writes) {
     }
     ++node_.counters.plans;
     if (!write.intents.empty() || !write.spans.empty()) {
+      node_.Stir();
       node_.Say(event::kPlanned, {write.job, ""}, 0,
                 absl::StrCat(write.intents.size(), " periods"));
     }

@@ -17,7 +17,7 @@ constexpr int kRunsATurn = 500;
 }  // namespace
 
 absl::StatusOr<absl::Duration> ReapLane::Turn() {
-  const absl::Duration next = node_.clock.BootNow() + node_.options.sweep;
+  const absl::Duration next = node_.NextPoll(node_.options.sweep);
   if (node_.frozen || IsMutant(Mutant::kNoReap)) return next;
   ASSIGN_OR_RETURN(const std::vector<StaleRun> stale, store().ReadStale(kRunsATurn));
   if (stale.empty()) return next;

@@ -64,7 +64,7 @@ class SharedStore final : public Store {
                          int64_t bytes) override {
     return store_->PutOutput(ticket, head, tail, bytes);
   }
-  void AwaitChange(absl::Duration at_most) override { store_->AwaitChange(at_most); }
+  Heard AwaitChange(absl::Duration at_most) override { return store_->AwaitChange(at_most); }
   void Interrupt() override { store_->Interrupt(); }
 
  private:

@@ -75,14 +75,18 @@ absl::StatusOr<absl::Duration> StartLane::TurnUnlessDraining() {
     RETURN_IF_ERROR(GiveBack());
     return node_.draining ? absl::InfiniteDuration() : node_.clock.BootNow() + node_.options.poll;
   }
-  // Planning looks first, then rings.
-  if (node_.judged_until_us == 0) return node_.clock.BootNow() + node_.options.poll;
+  // Planning looks first, then rings. Where the node rests, it is not about to by itself.
+  if (node_.judged_until_us == 0) {
+    if (node_.quiet) node_.Ring(LaneKind::kPlan);
+    return node_.clock.BootNow() + node_.options.poll;
+  }
   if (node_.freed.exchange(false)) backlog_ = true;
   if (node_.clock.BootNow() >= next_hold_) RETURN_IF_ERROR(Hold());
   RETURN_IF_ERROR(StartDue());
   // Free slots ring.
   if (AlsoDue(free_slots(), 0) > 0) return node_.clock.BootNow();
-  return heap_.empty() ? next_hold_ : std::min(next_hold_, heap_.top().at);
+  const absl::Duration look = node_.quiet ? next_known_ : next_hold_;
+  return heap_.empty() ? look : std::min(look, heap_.top().at);
 }
 
 void StartLane::Push(Waiting waiting) {
@@ -97,7 +101,7 @@ absl::Status StartLane::Hold() {
   request.limit = node_.free_slots();
   request.due = false;
   if (request.limit == 0) {
-    next_hold_ = node_.clock.BootNow() + node_.options.poll;
+    next_hold_ = next_known_ = node_.clock.BootNow() + node_.options.poll;
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const HoldAnswer answer, store().Hold(request));
@@ -108,9 +112,9 @@ absl::Status StartLane::Hold() {
   }
   if (answer.due) backlog_ = true;
   // As many as were asked for: there may be more, for when a slot is free.
-  next_hold_ = std::min(
-      BootAt(answer.next_start - node_.options.ahead, answer.now, received + absl::Milliseconds(1)),
-      received + node_.options.poll);
+  next_known_ =
+      BootAt(answer.next_start - node_.options.ahead, answer.now, received + absl::Milliseconds(1));
+  next_hold_ = std::min(next_known_, received + node_.options.poll);
   return absl::OkStatus();
 }
 
@@ -275,7 +279,10 @@ absl::Status StartLane::Take(const std::vector<Waiting>& rows, const StartReques
       next_hold_ = std::min(next_hold_, received + kLookAgain);
     }
   }
-  if (!launched.empty()) node_.runner.StartAll(std::move(launched));
+  if (!launched.empty()) {
+    node_.Stir();
+    node_.runner.StartAll(std::move(launched));
+  }
   if (node_.door != nullptr) TellDoor(answers);
   if (node_.stopping) node_.StopAll();
   MATINS_FAULT_POINT("start.after_launch");

@@ -70,7 +70,8 @@ class StartLane final : public Lane {
   const std::unique_ptr<Random> random_;
   std::priority_queue<Waiting, std::vector<Waiting>, Later> heap_;
   absl::Duration next_hold_ = absl::ZeroDuration();
-  bool backlog_ = false;                         // something is due that is not held here
+  absl::Duration next_known_ = absl::ZeroDuration();  // the same without the poll
+  bool backlog_ = false;                              // something is due that is not held here
   bool many_ = false;                            // so much that the last call did not take it all
   std::map<PeriodKey, absl::Duration> put_off_;  // since when a door has kept a row waiting
   std::map<PeriodKey, std::string> said_;        // why a row was refused, as it was said last

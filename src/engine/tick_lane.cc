@@ -4,6 +4,7 @@
 #include <malloc.h>
 #endif
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +31,9 @@ TickLane::TickLane(EngineNode& node, std::unique_ptr<Store> store)
 
 absl::StatusOr<absl::Duration> TickLane::Turn() {
   const absl::Duration now = node_.clock.BootNow();
+  // Rung by each word of the others, of whom it is enough to hear once a second.
+  if (node_.quiet && now < asked_at_ + node_.options.tick) return asked_at_ + node_.options.tick;
+  asked_at_ = now;
   TickRequest request;
   request.node = node_.options.id;
   request.boot = now;
@@ -37,22 +41,43 @@ absl::StatusOr<absl::Duration> TickLane::Turn() {
   request.wall = node_.clock.WallNow();
   request.clock_settle_us = absl::ToInt64Microseconds(node_.options.clock_settle);
   request.planner = planner_;
+  request.idle_ahead = node_.options.quiet_ahead;
+  request.stirs = node_.stirred.exchange(false);
   absl::StatusOr<TickAnswer> answered = store().Tick(request);
   if (!answered.ok()) {
     // Whoever else could judge the clock is cut off too, perhaps.
     asking_since_.reset();
+    SetQuiet(false);
     return answered.status();
   }
   const TickAnswer& answer = *answered;
   if (!asking_since_) asking_since_ = now;
   Note(answer);
+  Rest(now);
+  SetQuiet(answer.idle && !answer.frozen && node_.hears && !node_.draining && !node_.outdated &&
+           now >= busy_at_ + node_.options.quiet_after);
   if (now >= next_purge_ && !answer.frozen && !node_.outdated) {
     ASSIGN_OR_RETURN(const int64_t gone, store().Purge(kPurgedACall));
     node_.counters.purged += gone;
     next_purge_ = gone >= kPurgedACall ? now : now + node_.options.purge;
   }
-  Rest(now);
-  return now + node_.options.tick;
+  const bool rests = node_.quiet && next_purge_ > now;
+  return now +
+         (rests ? std::max(node_.options.tick, node_.options.quiet_tick) : node_.options.tick);
+}
+
+// Whatever the other lanes would have found by polling meanwhile, they look for when rest ends.
+// While it lasts START may not rely on what planning saw when it began.
+void TickLane::SetQuiet(bool quiet) {
+  const bool was = node_.quiet.exchange(quiet);
+  if (quiet) {
+    node_.judged_until_us = 0;
+  } else if (was) {
+    node_.freed = true;
+    node_.Ring(LaneKind::kPlan);
+    node_.Ring(LaneKind::kStart);
+    node_.Ring(LaneKind::kReap);
+  }
 }
 
 // A node that has had nothing to do for a while keeps nothing that it can read again.

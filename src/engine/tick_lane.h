@@ -10,6 +10,10 @@
 
 namespace matins {
 
+// Where all is idle, and this node has been for a while, the lanes come to rest
+// (EngineNode::quiet): its tick is then the one question that it asks, and says when there is work
+// again.
+//
 // While the store says that its clock stepped, or has jumped and no tick has judged that yet,
 // planning, starting and reaping rest (I8); the first tick after that wakes them.
 class TickLane final : public Lane {
@@ -20,11 +24,13 @@ class TickLane final : public Lane {
   absl::StatusOr<absl::Duration> Turn() override;
   void Note(const TickAnswer& answer);
   void Rest(absl::Duration now);
+  void SetQuiet(bool quiet);
 
   const std::string planner_;
   int64_t done_ = 0;  // plans and claims of this node, when it last had any
   absl::Duration busy_at_ = absl::ZeroDuration();
   bool rested_ = false;
+  absl::Duration asked_at_ = -absl::InfiniteDuration();
   absl::Duration next_purge_ = absl::ZeroDuration();
   std::optional<absl::Duration> asking_since_;  // by the boot clock: answered since then
   bool frozen_ = false;                         // as the last tick said of the clock

@@ -58,7 +58,7 @@ class FaultyStore : public Store {
   absl::StatusOr<int64_t> Purge(int limit) override;
   absl::Status PutOutput(const Ticket& ticket, absl::string_view head, absl::string_view tail,
                          int64_t bytes) override;
-  void AwaitChange(absl::Duration at_most) override { store_->AwaitChange(at_most); }
+  Heard AwaitChange(absl::Duration at_most) override { return store_->AwaitChange(at_most); }
   void Interrupt() override { store_->Interrupt(); }
 
  private:

@@ -402,6 +402,7 @@ void Referee::Ticked(const TickAnswer& answer) {
     frozen_ = frozen_ || by_store;
     return;
   }
+  if (answer.idle) ++seen_["idle ticks"];
   if (frozen_) ClockSettled();
   mark_ = std::max(mark_, answer.now);
 }

@@ -27,6 +27,7 @@ absl::Status SimNode::Boot(uint64_t seed, std::vector<std::string> labels) {
     return std::make_unique<FaultyStore>(std::move(store), *parts_.network, *parts_.referee);
   };
   ASSIGN_OR_RETURN(lanes_, Lanes::Open(std::move(parts)));
+  lanes_->node().hears = parts_.hears;
   next_.fill(clock.BootNow());
   return absl::OkStatus();
 }

@@ -29,6 +29,7 @@ struct SimNodeParts {
   EngineEvents* events = nullptr;
   Door* door = nullptr;
   NodeOptions options;  // its id is set at each boot
+  bool hears = false;   // it comes to rest where it can; what others do then it sees by its ticks
 };
 
 class SimNode {

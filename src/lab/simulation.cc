@@ -71,6 +71,11 @@ absl::Status Simulation::Open(const SimDatabaseMaker& maker) {
     parts.options.tick = absl::Seconds(2);
     parts.options.put_off = absl::Seconds(2);
     parts.options.clock_settle = absl::Seconds(20);
+    parts.options.quiet_tick = absl::Seconds(4);
+    parts.options.quiet_after = absl::Milliseconds(500);
+    parts.options.quiet_ahead = absl::Seconds(2);
+    // Of every other seed no word of a change ever arrives at a node that rests.
+    parts.hears = options_.seed % 2 == 0;
     // Nodes' wall clocks are wrong by years, and nothing may care (I23).
     const absl::Duration skew = absl::Hours(24) * (static_cast<int>(random_.Below(7000)) - 3500);
     nodes_.push_back(std::make_unique<SimNode>(

@@ -229,6 +229,10 @@ struct TickRequest {
   absl::Time wall;                        // shown as offset, decides nothing (I23)
   int64_t clock_settle_us = 300'000'000;  // 5 min
   std::string planner;                    // what the node plans with: its program and zone data
+  absl::Duration idle_ahead = absl::Seconds(10);  // how far ahead nothing is to come for `idle`
+  // The node had come to rest and works again: those who wait in AwaitChange are told, as they are
+  // of an act.
+  bool stirs = false;
 };
 
 struct TickAnswer {
@@ -242,10 +246,22 @@ struct TickAnswer {
   bool returned = false;
   int64_t epoch = 0;
   int live_nodes = 0;
+  // Nothing runs, in the whole store, and neither a job nor a row that waits is to be looked at by
+  // now + idle_ahead. Whatever nodes ask for when they poll would be answered by nothing. False
+  // where this tick has set triggers, or has settled the clock.
+  bool idle = false;
   // The store's schema. Newer than kSchemaVersion (rules.h): a newer program has migrated it, by
   // whose rules this one knows nothing; then no verb plans, holds, starts or reaps for nodes any
   // more, as if the clock were frozen. What runs is extended and finished as before.
   int schema = 0;
+};
+
+// What AwaitChange has to say.
+enum class Heard {
+  kNothing,  // nothing was told, and what is told next will be heard
+  kWritten,  // the store was written to, by anybody and for whatever reason: a node's tick too
+  kTold,     // somebody has told those who wait of something to do
+  kDeaf,     // changes may be missed: polling alone finds them
 };
 
 class Store {
@@ -286,7 +302,8 @@ class Store {
   // The node's sign of life; advances the clock's high-water mark, notices steps, and settles or
   // freezes (I8). A jump forward of more than an hour is judged by a node that ticked before it;
   // one that has not, while another that has not left was there at the mark, leaves mark and clock
-  // alone and answers frozen, until that one has judged or kWitnessWait has passed.
+  // alone and answers frozen, until that one has judged or kWitnessWait has passed. Says too
+  // whether all is idle, so that a node may rest (engine/node.h).
   virtual absl::StatusOr<TickAnswer> Tick(const TickRequest& request) = 0;
   // The node has stopped in order.
   virtual absl::Status Leave(const NodeId& node) = 0;
@@ -299,7 +316,7 @@ class Store {
                                  absl::string_view tail, int64_t bytes) = 0;
   // Returns when something may have become due or changed, or after `at_most`. A hint alone:
   // polling makes it correct.
-  virtual void AwaitChange(absl::Duration at_most) = 0;
+  virtual Heard AwaitChange(absl::Duration at_most) = 0;
   // Ends an AwaitChange from another thread: the one verb that may be called so.
   virtual void Interrupt() = 0;
 };

@@ -317,6 +317,25 @@ TEST_F(Clock, ACrashLoopIsNoRetryStorm) {
   EXPECT_LE(triggers, 5) << "five minutes of a crash loop";
 }
 
+TEST_F(Clock, IsIdleWhereNothingRunsAndNothingIsToComeSoon) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  EXPECT_FALSE(TickAt(0).idle) << "a trigger was set";
+  EXPECT_FALSE(TickAt(1).idle) << "the job is to be looked at";
+  ASSERT_OK(PlanDays(store(), job, {1}).status());
+  EXPECT_TRUE(TickAt(2).idle);
+  for (int second = 20; second < 3'589; second += 20) TickAt(second);
+  EXPECT_TRUE(TickAt(3'589).idle);
+  EXPECT_FALSE(TickAt(3'591).idle) << "a row is to be started in nine seconds";
+  world().SetClock(At(3'600));
+  ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf("a", 1)));
+  EXPECT_FALSE(TickAt(3'601).idle) << "it runs";
+  ASSERT_OK(Done(store(), TicketOf(claim)).status());
+  EXPECT_TRUE(TickAt(3'602).idle);
+  TickAt(3'500);
+  EXPECT_FALSE(TickAt(3'501).idle) << "the clock stands";
+}
+
 TEST_F(Clock, NodesAreShownWithTheirOffsetAndDecideNothing) {
   TickAt(0);
   ASSERT_OK_AND_ASSIGN(const std::vector<NodeRow> nodes, acts().ReadNodes());

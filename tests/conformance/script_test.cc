@@ -272,7 +272,8 @@ class Script {
     request.boot = now_ - T0();
     request.wall = now_;
     ASSIGN_OR_RETURN(const TickAnswer answer, side.store->Tick(request));
-    return absl::StrCat("tick ", answer.frozen, answer.returned, answer.live_nodes);
+    return absl::StrCat("tick ", answer.frozen, answer.returned, answer.live_nodes,
+                        answer.idle ? " idle" : "");
   }
 
   absl::StatusOr<std::string> Reading(Side& side) {

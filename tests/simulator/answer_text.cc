@@ -129,8 +129,9 @@ std::string Text(const StaleRun& run) {
 }
 
 std::string Text(const TickAnswer& answer) {
-  return absl::StrCat(Text(answer.now), " epoch ", answer.epoch, " nodes ", answer.live_nodes,
-                      Flags({{answer.frozen, "frozen"}, {answer.returned, "returned"}}));
+  return absl::StrCat(
+      Text(answer.now), " epoch ", answer.epoch, " nodes ", answer.live_nodes,
+      Flags({{answer.frozen, "frozen"}, {answer.returned, "returned"}, {answer.idle, "idle"}}));
 }
 
 std::string Text(const ApplyAnswer& answer) {

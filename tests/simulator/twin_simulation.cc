@@ -135,7 +135,7 @@ class TwinStore final : public Twin<Store> {
     return Both("PutOutput",
                 [&](Store& store) { return store.PutOutput(ticket, head, tail, bytes); });
   }
-  void AwaitChange(absl::Duration at_most) override { asked_->AwaitChange(at_most); }
+  Heard AwaitChange(absl::Duration at_most) override { return asked_->AwaitChange(at_most); }
   void Interrupt() override { asked_->Interrupt(); }
 };
 

@@ -78,16 +78,26 @@ namespace {
 struct Mark : ClockMark {
   absl::Time now;
   int64_t epoch = 0;
+  bool settled = false;
   int schema = 0;
   bool nobody = false;  // no node is alive
   int others = 0;       // other nodes that are
 };
 
-std::vector<Statement> MarkFacts(const std::string& node) {
-  return {LockMark(), Sql("SELECT matins_clock(), @NOW"),
+// The last: nothing runs, and nothing is to be looked at by then; three ends of indexes.
+std::vector<Statement> MarkFacts(const std::string& node, absl::Duration idle_ahead) {
+  return {LockMark(),
+          Sql("SELECT matins_clock(), @NOW"),
           Sql("SELECT name, value FROM matins_meta"),
           Sql("SELECT n.boot, n.seen_at FROM job_node n WHERE n.name = ?", {node}),
-          Sql("SELECT n.name, n.seen_at FROM job_node n WHERE NOT n.`left`")};
+          Sql("SELECT n.name, n.seen_at FROM job_node n WHERE NOT n.`left`"),
+          Sql("SET @matins_now = @NOW"),
+          Sql("SELECT NOT (EXISTS (SELECT 1 FROM job_watermark WHERE status = 'RUNNING') OR EXISTS "
+              "(SELECT 1 FROM job_watermark WHERE status = 'PLANNED' AND look_at <= "
+              "CAST(@matins_now AS DATETIME(6)) + INTERVAL ? MICROSECOND) OR EXISTS (SELECT 1 FROM "
+              "job WHERE NOT deleted AND next_look <= CAST(@matins_now AS DATETIME(6)) + INTERVAL "
+              "? MICROSECOND))",
+              {idle_ahead, idle_ahead})};
 }
 
 Mark ReadMark(const std::vector<Rows>& rows, const std::string& node) {
@@ -137,6 +147,7 @@ absl::StatusOr<bool> WriteClock(Session& session, const TickRequest& request, Ma
       return true;
     case ClockVerdict::Kind::kSettle: {
       ASSIGN_OR_RETURN(writes, SettleClock(session, {"policy", "the clock has been steady"}));
+      m.settled = true;
       m.now = m.raw;
       m.return_last = m.return_due = absl::InfinitePast();
       return true;
@@ -206,7 +217,8 @@ absl::StatusOr<TickAnswer> MariadbStore::Tick(const TickRequest& request) {
   Connection& connection = session_.connection;
   const std::string name = UsableText(request.node.name);
   const auto once = [&]() -> absl::StatusOr<TickAnswer> {
-    ASSIGN_OR_RETURN(const std::vector<Rows> rows, connection.Begin(MarkFacts(name)));
+    ASSIGN_OR_RETURN(const std::vector<Rows> rows,
+                     connection.Begin(MarkFacts(name, request.idle_ahead)));
     Mark mark = ReadMark(rows, name);
     if (IsMutant(Mutant::kNodeClock)) mark.raw = request.wall;
     TickAnswer answer;
@@ -237,6 +249,7 @@ absl::StatusOr<TickAnswer> MariadbStore::Tick(const TickRequest& request) {
     answer.frozen = !mark.frozen_why.empty();
     answer.frozen_why = mark.frozen_why;
     answer.live_nodes = mark.others + 1;
+    answer.idle = !mark.settled && !answer.frozen && !answer.returned && rows[6].Int(0, 0) != 0;
     return answer;
   };
   return session_.Retried(once);

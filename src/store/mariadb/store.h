@@ -3,6 +3,7 @@
 #ifndef MATINS_STORE_MARIADB_STORE_H_
 #define MATINS_STORE_MARIADB_STORE_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,11 +51,12 @@ class MariadbStore final : public Store {
   // purge.cc
   absl::StatusOr<int64_t> Purge(int limit) override;
   // store.cc: MariaDB tells nobody of changes, so they are looked for.
-  void AwaitChange(absl::Duration at_most) override;
+  Heard AwaitChange(absl::Duration at_most) override;
   void Interrupt() override;
 
  private:
-  std::string ChangeMark();
+  // Nothing where the store does not answer.
+  std::optional<std::string> ChangeMark();
   absl::Status Count(StartFacts& facts);
   // The back-fills that the rows belong to, behind the locks of their rows.
   absl::Status LookAtTheirBackfills(StartFacts& facts);

@@ -368,12 +368,12 @@ class ModelStore final : public Store {
     return absl::OkStatus();
   }
 
-  void AwaitChange(absl::Duration at_most) override {
+  Heard AwaitChange(absl::Duration at_most) override {
     absl::MutexLock lock(&s_.mutex);
     const auto moved = [this] { return interrupted_ || s_.changes != seen_; };
     SystemClock().AwaitFor(s_.mutex, absl::Condition(&moved), at_most);
     interrupted_ = false;
-    seen_ = s_.changes;
+    return std::exchange(seen_, s_.changes) == s_.changes ? Heard::kNothing : Heard::kWritten;
   }
 
   void Interrupt() override {
@@ -382,6 +382,17 @@ class ModelStore final : public Store {
   }
 
  private:
+  // Nothing runs, and nothing is to be looked at by `until`.
+  bool Idle(absl::Time until) const {
+    const bool rows = std::any_of(s_.rows.begin(), s_.rows.end(), [&](const auto& entry) {
+      const ModelRow& row = entry.second;
+      return row.status == PeriodStatus::kRunning ||
+             (row.status == PeriodStatus::kPlanned && row.look_at <= until);
+    });
+    return !rows && std::none_of(s_.jobs.begin(), s_.jobs.end(), [&](const auto& entry) {
+      return !entry.second.deleted && entry.second.row.next_look <= until;
+    });
+  }
   void MoveFloor(const std::string& name, ModelJob& job);
   std::vector<int64_t> RunsToDrop(const std::string& name, const ModelJob& job);
 
@@ -490,6 +501,7 @@ absl::StatusOr<TickAnswer> ModelStore::Tick(const TickRequest& request) {
   const absl::Time raw = s_.Raw();
   const auto known = s_.nodes.find(request.node.name);
   const absl::Duration forward = s_.mark == kPast ? absl::ZeroDuration() : raw - s_.mark;
+  const bool was_frozen = s_.frozen;
   if (s_.frozen) {
     const bool stepped = raw < s_.raw_seen - kStepBack || raw > s_.raw_seen + kStepForward;
     if (stepped) s_.steady_from = raw;
@@ -565,6 +577,8 @@ absl::StatusOr<TickAnswer> ModelStore::Tick(const TickRequest& request) {
   node.row.left = false;
   node.boot = request.boot;
   answer.live_nodes = live();
+  answer.idle =
+      !was_frozen && !answer.frozen && !answer.returned && Idle(answer.now + request.idle_ahead);
   return answer;
 }
 

@@ -96,9 +96,16 @@ constexpr char kLiveNodes[] =
     "select count(*), count(*) filter (where name <> $1) from @.job_node where not \"left\" and "
     "seen_at > $2::timestamptz";
 
+// Nothing runs, and nothing is to be looked at by $1: three ends of indexes.
+constexpr char kIdle[] =
+    "select not (exists (select from @.job_watermark where status = 'RUNNING') or exists (select "
+    "from @.job_watermark where status = 'PLANNED' and look_at <= $1::timestamptz) or exists "
+    "(select from @.job where not deleted and next_look <= $1::timestamptz))";
+
 struct Mark : ClockMark {
   absl::Time now;
   int64_t epoch = 0;
+  bool settled = false;
   int schema = 0;
 };
 
@@ -145,6 +152,7 @@ bool WriteClock(const Session& session, const TickRequest& request, Mark& m,
       return true;
     case ClockVerdict::Kind::kSettle:
       writes = SettleClock(session, {"policy", "the clock has been steady"});
+      m.settled = true;
       m.now = m.raw;
       m.return_last = m.return_due = absl::InfinitePast();
       return true;
@@ -216,7 +224,8 @@ absl::StatusOr<TickAnswer> PostgresStore::Tick(const TickRequest& request) {
     }
     ASSIGN_OR_RETURN(
         const std::vector<Rows> nodes,
-        connection.More({session_.Of(kLiveNodes, {name, TimeParam(mark.now - kNodeGone)})}));
+        connection.More({session_.Of(kLiveNodes, {name, TimeParam(mark.now - kNodeGone)}),
+                         session_.Of(kIdle, {TimeParam(mark.now + request.idle_ahead)})}));
     if (mark.frozen_why.empty()) {
       answer.returned = WriteReturn(session_, request, mark, nodes[0].Int(0, 0) == 0, writes);
     }
@@ -238,10 +247,11 @@ absl::StatusOr<TickAnswer> PostgresStore::Tick(const TickRequest& request) {
     answer.frozen = !mark.frozen_why.empty();
     answer.frozen_why = mark.frozen_why;
     answer.live_nodes = static_cast<int>(nodes[0].Int(0, 1)) + 1;
+    answer.idle = !mark.settled && !answer.frozen && !answer.returned && nodes[1].Bool(0, 0);
     return answer;
   };
   auto answer = session_.Retried(once);
-  if (answer.ok() && answer->returned) session_.Notify();
+  if (answer.ok() && (answer->returned || request.stirs)) session_.Notify();
   return answer;
 }
 

@@ -56,34 +56,35 @@ void Listener::Prepare() {
   }
 }
 
-void Listener::Await(absl::Duration at_most) {
+Heard Listener::Await(absl::Duration at_most) {
   const absl::Time until = Monotonic() + std::max(at_most, absl::ZeroDuration());
   if (enabled_) {
     const bool was_listening = listening_ && connection_.socket() >= 0;
     Prepare();
     // What was told while nobody listened is not told again: look once more at once.
-    if (listening_ && !was_listening) return;
+    if (listening_ && !was_listening) return Heard::kTold;
   }
   pollfd fds[2] = {{wake_, POLLIN, 0}, {listening_ ? connection_.socket() : -1, POLLIN, 0}};
   while (true) {
     const absl::Duration left = until - Monotonic();
-    if (left <= absl::ZeroDuration()) return;
+    if (left <= absl::ZeroDuration()) break;
     const int64_t ms = std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1, 3'600'000);
     if (poll(fds, 2, static_cast<int>(ms)) <= 0) continue;
     if ((fds[0].revents & POLLIN) != 0) {
       uint64_t count;
       (void)!read(wake_, &count, sizeof count);
-      return;
+      break;
     }
     if (fds[1].revents != 0) {
       const auto told = connection_.TakeNotifications();
-      if (told.ok() && *told) return;
+      if (told.ok() && *told) return Heard::kTold;
       if (!told.ok()) {
         listening_ = false;
         fds[1].fd = -1;  // wait for the rest of the time without it; no busy loop on a dead socket
       }
     }
   }
+  return listening_ ? Heard::kNothing : Heard::kDeaf;
 }
 
 void Listener::Interrupt() {

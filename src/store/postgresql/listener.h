@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "store/postgresql/connection.h"
+#include "store/store.h"
 
 namespace matins::postgresql {
 
@@ -20,8 +21,9 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // Returns at a notification, at Interrupt, or after `at_most`.
-  void Await(absl::Duration at_most);
+  // Returns at a notification, at Interrupt, or after `at_most`; kTold too where it begins to
+  // listen, since what was told before is not told again.
+  Heard Await(absl::Duration at_most);
   void Interrupt();  // from any thread
 
  private:

@@ -52,7 +52,7 @@ class PostgresStore final : public Store {
   // purge.cc
   absl::StatusOr<int64_t> Purge(int limit) override;
 
-  void AwaitChange(absl::Duration at_most) override { listener_->Await(at_most); }
+  Heard AwaitChange(absl::Duration at_most) override { return listener_->Await(at_most); }
   void Interrupt() override { listener_->Interrupt(); }
 
  private:

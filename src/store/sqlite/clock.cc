@@ -127,6 +127,16 @@ int64_t LiveNodes(Connection& db, absl::Time now) {
   return row.Next() ? row.Int(0) : 0;
 }
 
+// Nothing runs, and nothing is to be looked at by `until`: three ends of indexes.
+bool Idle(Connection& db, absl::Time until) {
+  Statement row = db.Sql(
+      "SELECT NOT (EXISTS (SELECT 1 FROM job_watermark WHERE status = 'RUNNING') OR EXISTS (SELECT "
+      "1 FROM job_watermark WHERE status = 'PLANNED' AND look_at <= ?1) OR EXISTS (SELECT 1 FROM "
+      "job WHERE NOT deleted AND next_look <= ?1))",
+      until);
+  return row.Next() && row.Int(0) != 0;
+}
+
 }  // namespace
 
 void SettleClock(Connection& db, Transaction& transaction, absl::string_view who,
@@ -185,7 +195,8 @@ absl::StatusOr<TickAnswer> SqliteStore::Tick(const TickRequest& request) {
   const std::optional<KnownNode> known = FindNode(*db_, request.node.name);
   TickAnswer answer;
   answer.schema = transaction.schema();
-  if (MetaTime(*db_, "clock_frozen_at")) {
+  const bool was_frozen = MetaTime(*db_, "clock_frozen_at").has_value();
+  if (was_frozen) {
     if (Steady(*db_, raw, absl::Microseconds(request.clock_settle_us))) {
       SettleClock(*db_, transaction, "policy", "the clock has been steady");
     }
@@ -225,6 +236,8 @@ absl::StatusOr<TickAnswer> SqliteStore::Tick(const TickRequest& request) {
          request.wall - answer.now)
       .Run();
   answer.live_nodes = static_cast<int>(LiveNodes(*db_, answer.now));
+  answer.idle = !was_frozen && !answer.frozen && !answer.returned &&
+                Idle(*db_, answer.now + request.idle_ahead);
   RETURN_IF_ERROR(transaction.Commit());
   return answer;
 }
@@ -240,14 +253,14 @@ absl::Status SqliteStore::Leave(const NodeId& node) {
   return transaction.Commit();
 }
 
-void SqliteStore::AwaitChange(absl::Duration at_most) {
+Heard SqliteStore::AwaitChange(absl::Duration at_most) {
   const auto begin = std::chrono::steady_clock::now();
   const auto left = [&] {
     return at_most - absl::FromChrono(std::chrono::steady_clock::now() - begin);
   };
   Hub& hub = db_->hub();
   for (;;) {
-    bool woken = false;
+    bool woken = false, written = false;
     {
       absl::MutexLock lock(&hub.mutex());
       const auto moved = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -256,7 +269,8 @@ void SqliteStore::AwaitChange(absl::Duration at_most) {
       const absl::Duration wait = std::max(absl::ZeroDuration(), std::min(kPoll, left()));
       woken = SystemClock().AwaitFor(hub.mutex(), absl::Condition(&moved), wait);
       interrupted_ = false;
-      seen_changes_ = hub.changes_locked();
+      const int64_t changes = hub.changes_locked();
+      written = std::exchange(seen_changes_, changes) != changes;
     }
     if (watcher_ == nullptr) {
       // Of most stores nobody waits for a change. What cannot be opened now is tried again.
@@ -266,9 +280,11 @@ void SqliteStore::AwaitChange(absl::Duration at_most) {
     if (watcher_ != nullptr) {
       watcher_->ClearStatus();
       const int64_t version = watcher_->DataVersion();
-      if (version != std::exchange(seen_version_, version)) woken = true;
+      if (version != std::exchange(seen_version_, version)) written = true;
     }
-    if (woken || left() <= absl::ZeroDuration()) return;
+    if (woken || written || left() <= absl::ZeroDuration()) {
+      return written ? Heard::kWritten : watcher_ == nullptr ? Heard::kDeaf : Heard::kNothing;
+    }
   }
 }
 

@@ -55,7 +55,7 @@ class SqliteStore final : public Store {
   // clock.cc
   absl::StatusOr<TickAnswer> Tick(const TickRequest& request) override;
   absl::Status Leave(const NodeId& node) override;
-  void AwaitChange(absl::Duration at_most) override;
+  Heard AwaitChange(absl::Duration at_most) override;
   void Interrupt() override;
   // purge.cc
   absl::StatusOr<int64_t> Purge(int limit) override;

@@ -462,9 +462,10 @@ TEST_F(SqliteFile, AnothersChangeEndsTheWait) {
   (*store)->AwaitChange(absl::ZeroDuration());
   std::thread other([&] { Plain("UPDATE job SET next_look = 1 WHERE name = 'a'"); });
   const absl::Time before = absl::Now();
-  (*store)->AwaitChange(absl::Minutes(5));
+  EXPECT_EQ((*store)->AwaitChange(absl::Minutes(5)), Heard::kWritten);
   other.join();
   EXPECT_LT(absl::Now() - before, absl::Minutes(4));
+  EXPECT_EQ((*store)->AwaitChange(absl::ZeroDuration()), Heard::kNothing);
 }
 
 TEST_F(SqliteFile, AnInterruptEndsTheWait) {

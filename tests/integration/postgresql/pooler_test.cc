@@ -120,6 +120,38 @@ TEST(Listening, ADeadConnectionIsMadeAnew) {
   EXPECT_TRUE(HearsOf(*other.store, [&] { ASSERT_OK(planner.Plan("a", 0, 1)); }));
 }
 
+// Who hears may rest; who does not has to look.
+TEST(Listening, SaysWhetherItHears) {
+  ASSERT_OK_AND_ASSIGN(const auto pool, PgbouncerServer::Start(TestPostgresPort()));
+  const std::string direct = TestPostgresUrl();
+  ASSERT_OK_AND_ASSIGN(Stage planner, Stage::Open(direct));
+  ASSERT_OK_AND_ASSIGN(Stage other, Stage::Open(direct));
+  ASSERT_OK_AND_ASSIGN(Stage pooled, Stage::Open(OnPort(direct, pool->port())));
+  ASSERT_OK(planner.Apply("a"));
+  EXPECT_EQ(other.store->AwaitChange(absl::ZeroDuration()), Heard::kTold) << "it begins to listen";
+  EXPECT_EQ(other.store->AwaitChange(absl::Milliseconds(1)), Heard::kNothing);
+  ASSERT_OK(planner.Plan("a", 0, 1));
+  EXPECT_EQ(other.store->AwaitChange(absl::Minutes(1)), Heard::kTold);
+  EXPECT_EQ(pooled.store->AwaitChange(absl::Milliseconds(1)), Heard::kDeaf);
+}
+
+// A tick alone is no news, but that a node works again is.
+TEST(Listening, ATickThatStirsIsTold) {
+  const std::string url = TestPostgresUrl();
+  ASSERT_OK_AND_ASSIGN(Stage one, Stage::Open(url));
+  ASSERT_OK_AND_ASSIGN(Stage other, Stage::Open(url));
+  TickRequest tick;
+  tick.node.name = "n1";
+  tick.wall = absl::Now();
+  ASSERT_OK(one.store->Tick(tick).status());
+  other.store->AwaitChange(absl::ZeroDuration());
+  ASSERT_OK(one.store->Tick(tick).status());
+  EXPECT_EQ(other.store->AwaitChange(absl::Milliseconds(100)), Heard::kNothing);
+  tick.stirs = true;
+  ASSERT_OK(one.store->Tick(tick).status());
+  EXPECT_EQ(other.store->AwaitChange(absl::Minutes(1)), Heard::kTold);
+}
+
 TEST(Listening, AnInterruptEndsTheWait) {
   ASSERT_OK_AND_ASSIGN(Stage stage, Stage::Open(TestPostgresUrl()));
   EXPECT_TRUE(HearsOf(*stage.store, [&] { stage.store->Interrupt(); }));
