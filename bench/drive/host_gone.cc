@@ -66,6 +66,7 @@ void Wave(Stage& stage, const Options& options, int64_t wave, int64_t hosts, Too
   absl::SleepFor(absl::Seconds(options.Int("lease_s")) / 2);
   std::vector<absl::Time> died, lease_ended;
   for (int64_t i = 0; i < hosts; ++i) {
+    if (ChildrenOf(victims.pids()[0]).empty()) Die("a host's run has no guard");
     died.push_back(victims.KillOneWithGuards());
     const PeriodRow row = AwaitRunning(stage, JobOf(wave, i), 0);
     lease_ended.push_back(row.fence == fences[i] ? row.lease_until : died.back());

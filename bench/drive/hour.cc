@@ -17,11 +17,12 @@ constexpr char kTicksAndLooks[] = R"(do $$ begin
     update matins.job_node set seen_at = seen_at;
     commit;
     if i % 60 = 0 then
-      update matins.job set next_look = next_look + interval '1 microsecond'
+      update matins.job set next_look = now() - (60 - i / 60) * interval '1 minute'
         where name like 'hour-%';
       commit;
     end if;
   end loop;
+  update matins.job set next_look = now() + interval '300 days' where name like 'hour-%';
 end $$)";
 
 }  // namespace

@@ -138,7 +138,6 @@ absl::Time NodeProcesses::KillOneWithGuards() {
       tree.push_back(child);
     }
   }
-  if (tree.size() < 3) Die("the node has no guard that runs a program");
   const absl::Time at = absl::Now();
   for (const pid_t pid : tree) kill(pid, SIGKILL);
   KillOne();

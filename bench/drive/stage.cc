@@ -35,7 +35,7 @@ std::string Columns(Stage& stage, absl::string_view table) {
 
 Stage::Stage(const Options& options) : options_(options) {
   DatabaseOptions patient;
-  patient.call_deadline = absl::Minutes(1);  // thousands of jobs are applied at once
+  patient.call_deadline = absl::Minutes(5);  // thousands of jobs are applied at once
   auto database = DatabaseFromUrl(options.Text("store"), patient);
   DieUnlessOk(database.status(), "the store's URL");
   database_ = *std::move(database);
