@@ -45,6 +45,7 @@ LockView ViewOf(const LockRow& row) {
   view.until = row.until;
   view.run = row.run;
   view.leftover = row.leftover;
+  if (!row.leftover) view.renewals = row.renewals;
   return view;
 }
 

@@ -27,7 +27,7 @@ struct LockView {
   int64_t fence = 0;   // 0: it has none (the quick door)
   absl::Time since = absl::InfinitePast();
   absl::Time until = absl::InfiniteFuture();
-  std::optional<int64_t> renewals;  // in Redis; a store keeps no count
+  std::optional<int64_t> renewals;  // nothing: nobody renews what a stopped run left
   PeriodKey run;                    // of a store: whose lock it is
   bool leftover =
       false;  // its run's fence was burnt or its row deleted; free at `until` at the latest

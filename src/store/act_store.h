@@ -104,6 +104,7 @@ struct LockRow {
   absl::Time since = absl::InfinitePast();    // InfinitePast: a leftover's
   absl::Time until = absl::InfiniteFuture();  // the lease's end
   bool leftover = false;
+  int64_t renewals = 0;  // heartbeats that extended this attempt's lease; of a leftover 0
 };
 
 struct RowFilter {

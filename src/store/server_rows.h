@@ -260,7 +260,7 @@ AuditFacts ReadFacts(const std::vector<Rows>& r) {
   return facts;
 }
 
-// lock_key, job_name, period, fence, node, since, until, leftover.
+// lock_key, job_name, period, fence, node, since, until, leftover, renewals.
 template <typename Rows>
 std::vector<LockRow> ReadLockRows(const Rows& r) {
   std::vector<LockRow> locks;
@@ -271,7 +271,8 @@ std::vector<LockRow> ReadLockRows(const Rows& r) {
                      .node = r.Text(i, 4),
                      .since = r.Time(i, 5),
                      .until = r.Time(i, 6),
-                     .leftover = r.Bool(i, 7)});
+                     .leftover = r.Bool(i, 7),
+                     .renewals = r.Int(i, 8)});
   }
   return locks;
 }

@@ -72,6 +72,36 @@ TEST_F(Acts, TheLocksThatAreHeldAreListed) {
   EXPECT_TRUE(locks[0].leftover);
 }
 
+TEST_F(Acts, RenewalsOfALockAreItsAttemptsAcceptedHeartbeats) {
+  const Job job = PlainJob("a");
+  ASSERT_OK(ApplyJobs(acts(), {job}));
+  ASSERT_OK(PlanDays(store(), job, {0}).status());
+  world().SetClock(DueOf(1));
+  ASSERT_OK_AND_ASSIGN(const Claim first, Claimed(store(), KeyOf("a", 0)));
+  const auto renewals = [&] {
+    const auto locks = acts().ReadLocks();
+    return locks.ok() && locks->size() == 1 ? (*locks)[0].renewals : -1;
+  };
+  EXPECT_EQ(renewals(), 0);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK(ExtendOne(store(), TicketOf(first), absl::Seconds(30)).status());
+  }
+  EXPECT_EQ(renewals(), 3);
+  // What else changes its row renews nothing, and neither does another's heartbeat.
+  const CheckpointRequest checkpoint{TicketOf(first), 1, "half"};
+  ASSERT_OK(store().Checkpoint({&checkpoint, 1}).status());
+  Ticket stranger = TicketOf(first);
+  ++stranger.nonce;
+  ASSERT_OK_AND_ASSIGN(const ExtendAnswer refused, ExtendOne(store(), stranger, absl::Seconds(30)));
+  EXPECT_FALSE(refused.refusal.accepted());
+  EXPECT_EQ(renewals(), 3);
+  ASSERT_OK(FinishOne(store(), TicketOf(first), {.kind = Outcome::Kind::kReturned}).status());
+  ASSERT_OK_AND_ASSIGN(const Claim second, Claimed(store(), KeyOf("a", 0)));
+  EXPECT_EQ(renewals(), 0) << "another attempt begins from none";
+  ASSERT_OK(ExtendOne(store(), TicketOf(second), absl::Seconds(30)).status());
+  EXPECT_EQ(renewals(), 1);
+}
+
 TEST_F(Acts, AFileIsAppliedByDigestAndAnOldOneOnlyWithForce) {
   Job job = PlainJob("a");
   ASSERT_OK_AND_ASSIGN(ApplyAnswer answer, acts().Apply(File({job}, "one")));

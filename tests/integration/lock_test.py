@@ -150,6 +150,15 @@ class Everywhere:
         with open(self.path('count')) as f:
             self.assertEqual(len(f.readlines()), 8)
 
+    def test_the_list_for_people(self):
+        self.start('night', '--ttl', '4s', run='sleep 60')
+        eventually('two renewals', lambda: self.locks()[0]['renewals'] > 1)
+        lock = self.locks()[0]
+        self.assertEqual((lock['in'], lock['leftover']), (self.where[0].removeprefix('--'), False))
+        done = subprocess.run([MATINS, 'locks', *self.where], env=self.environment(), capture_output=True, text=True, timeout=PATIENCE)
+        for word in ('KEY', 'HOLDER', 'RENEWALS', 'night', lock['holder'], lock['fence']):
+            self.assertIn(word, done.stdout)
+
 
 class InRedis(Everywhere, LockCase):
 
@@ -236,14 +245,7 @@ class InRedis(Everywhere, LockCase):
         self.assertNotIn('tiger', done.stderr)
         self.assertFalse(os.path.exists(self.path('ran')))
 
-    def test_the_list_for_people(self):
-        self.start('night', '--ttl', '4s', run='sleep 60')
-        eventually('a renewal', lambda: self.locks()[0]['renewals'] > 0)
-        lock = self.locks()[0]
-        self.assertEqual((lock['in'], lock['leftover']), ('redis', False))
-        done = subprocess.run([MATINS, 'locks', *self.where], env=self.environment(), capture_output=True, text=True, timeout=PATIENCE)
-        for word in ('KEY', 'HOLDER', 'RENEWALS', 'night', lock['holder'], lock['fence']):
-            self.assertIn(word, done.stdout)
+    def test_no_place_to_look_is_told(self):
         nowhere = subprocess.run([MATINS, 'locks'], env=self.environment(), capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual((nowhere.returncode, 'MATINS_REDIS' in nowhere.stderr), (2, True))
 

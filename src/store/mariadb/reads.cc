@@ -181,9 +181,10 @@ absl::StatusOr<std::vector<LockRow>> MariadbActs::ReadLocks() {
       const std::vector<Rows> rows,
       session_.connection.Read({Sql(
           "SELECT COALESCE(lock_key, CONCAT('period/', job_name, '/', period)) AS k, job_name, "
-          "period, fence, node, claimed_at, lease_until, 0 AS leftover FROM job_watermark "
+          "period, fence, node, claimed_at, lease_until, 0 AS leftover, renewals FROM "
+          "job_watermark "
           "WHERE status = 'RUNNING' AND lease_until > @NOW UNION ALL SELECT lock_key, "
-          "job_name, period, fence, '', NULL, until, 1 FROM job_lock WHERE until > @NOW "
+          "job_name, period, fence, '', NULL, until, 1, NULL FROM job_lock WHERE until > @NOW "
           "ORDER BY k, leftover")}));
   return ReadLockRows(rows[0]);
 }

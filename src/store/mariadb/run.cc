@@ -74,7 +74,8 @@ absl::StatusOr<std::vector<ExtendAnswer>> MariadbStore::Extend(
             IsMutant(Mutant::kSilentBeat) ? "" : "r.ver = r.ver + 1, ";
         writes.push_back(
             Sql(absl::StrCat("UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND "
-                             "r.period = x.period SET r.lease_until = x.lease, ",
+                             "r.period = x.period SET r.lease_until = x.lease, "
+                             "r.renewals = COALESCE(r.renewals, 0) + 1, ",
                              journaled, "r.op = 'hb', r.op_at = ?"),
                 {JsonTable(rows.Take(), "job name, period name, lease time"), locked.clock.now}));
       }

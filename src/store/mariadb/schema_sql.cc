@@ -81,6 +81,8 @@ const std::vector<std::pair<std::string, std::string>>& WatermarkColumns() {
         {"cancel_why", "@TEXT"},
         {"waits_for", "@KEY"},
         {"backfill_id", "BIGINT"},
+        // How often the attempt's lease was extended; NULL is never.
+        {"renewals", "INT"},
         {"open_backfill",
          "BIGINT AS (CASE WHEN status IN ('PLANNED', 'RUNNING', 'FAILED') THEN backfill_id END) "
          "STORED"},

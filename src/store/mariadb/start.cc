@@ -229,7 +229,7 @@ class Grants {
         "r.run_until = x.run, r.lease_until = x.lease, r.held_by = NULL, r.held_until = NULL, "
         "r.wait_until = NULL, r.waits_for = NULL, r.reason = NULL, r.start_by = NULL, "
         "r.checkpointed_at = NULL, r.cancel_by = NULL, r.cancel_why = NULL, "
-        "r.finished_at = NULL, r.ver = r.ver + 1, r.look_at = NULL",
+        "r.renewals = NULL, r.finished_at = NULL, r.ver = r.ver + 1, r.look_at = NULL",
         {JsonTable(rows_.Take(), "job name, period name, lease time, run time, i int"),
          facts.epoch << kEpochShift, request.nonce, request.node.name, facts.start.now,
          facts.start.now}));

@@ -140,7 +140,8 @@ absl::StatusOr<std::vector<LockRow>> ModelReads::ReadLocks() {
     if (row.status != PeriodStatus::kRunning || row.lease_until <= now) continue;
     const std::string name =
         row.lock_key.empty() ? absl::StrCat("period/", key.job, "/", key.period) : row.lock_key;
-    locks.push_back({name, key, row.fence, row.node, row.claimed_at, row.lease_until, false});
+    locks.push_back(
+        {name, key, row.fence, row.node, row.claimed_at, row.lease_until, false, row.renewals});
   }
   for (const auto& [name, left] : s_.locks) {
     if (left.until <= now) continue;

@@ -224,6 +224,7 @@ Claim Starts::Grant(const StartRequest& request, ModelRow& row) {
   row.start_by = kNever;
   row.reason.clear();
   row.finished_at = row.checkpointed_at = kPast;
+  row.renewals = 0;
   Claim claim = ClaimFrom(row);
   claim.fence = row.fence;
   claim.nonce = row.nonce;

@@ -188,6 +188,7 @@ class ModelStore final : public Store {
         row->lease_until =
             std::max(row->lease_until, std::min(answer.now + request.ttl, row->run_until));
         answer.lease_until = row->lease_until;
+        ++row->renewals;
         answer.cancel_asked = row->cancel_asked;
         answer.cancel_why = row->cancel_why;
         ++row->change;

@@ -27,6 +27,7 @@ struct ModelRow : AttemptRow {
   std::string waits_for;  // the limit that had no room
   absl::Time look_at = kPast;
   std::string checkpoint_data;
+  int64_t renewals = 0;  // of this attempt
 };
 
 inline bool IsOpen(const ModelRow& row) {

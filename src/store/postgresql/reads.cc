@@ -162,9 +162,9 @@ absl::StatusOr<std::vector<LockRow>> PostgresActs::ReadLocks() {
       const std::vector<Rows> rows,
       session_.connection.Read({session_.Of(
           R"(select coalesce(lock_key, 'period/' || job_name || '/' || period) collate "C" as key,
-               job_name, period, fence, node, claimed_at, lease_until, false as leftover
-             from @.job_watermark where status = 'RUNNING' and lease_until > (select @NOW)
-             union all select lock_key, job_name, period, fence, '', null, until, true
+               job_name, period, fence, node, claimed_at, lease_until, false as leftover,
+               renewals from @.job_watermark where status = 'RUNNING' and lease_until > (select @NOW)
+             union all select lock_key, job_name, period, fence, '', null, until, true, null
              from @.job_lock where until > (select @NOW) order by 1, 8)")}));
   return ReadLockRows(rows[0]);
 }

@@ -33,7 +33,8 @@ absl::StatusOr<std::vector<ExtendAnswer>> PostgresStore::Extend(
         ", j as materialized (select x.n, x.job, x.period, ", TicketWhy(Asked::kExtend),
         " as why, ", until,
         " as lease, l.cancel_by, l.cancel_why from x join l on l.n = x.n cross join c), "
-        "u as (update @.job_watermark r set lease_until = j.lease, ",
+        "u as (update @.job_watermark r set lease_until = j.lease, "
+        "renewals = coalesce(r.renewals, 0) + 1, ",
         IsMutant(Mutant::kSilentBeat) ? "" : "ver = r.ver + 1, ",
         "op = 'hb', op_at = c.now from j cross join c where r.job_name = j.job and r.period = "
         "j.period and "

@@ -388,12 +388,21 @@ const std::vector<std::string>& Backfills() {
   return statements;
 }
 
+// How often an attempt's lease was extended. NULL is never: a run that is over before its first
+// heartbeat has a row no longer than before. In no index, as nothing that heartbeats write.
+const std::vector<std::string>& Renewals() {
+  static const auto& statements = *new std::vector<std::string>{
+      "alter table @.job_watermark add column renewals int",
+  };
+  return statements;
+}
+
 }  // namespace
 
 const std::vector<const std::vector<std::string>*>& SchemaSteps() {
   static const auto& steps = *new std::vector<const std::vector<std::string>*>{
       &CreateSchema(), &FewerIndexes(), &AuditTable(), &Limits(),
-      &Drills(),       &Alerts(),       &Backfills()};
+      &Drills(),       &Alerts(),       &Backfills(),  &Renewals()};
   return steps;
 }
 

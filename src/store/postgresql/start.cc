@@ -224,7 +224,7 @@ std::string GrantText(absl::string_view keys, bool leftovers) {
       lease_until = least(c.now + j.lock_ttl, c.now + j.timeout + j.grace),
       held_by = null, held_until = null, wait_until = null, waits_for = null, reason = null,
       start_by = null, checkpointed_at = null, cancel_by = null, cancel_why = null,
-      finished_at = null, ver = r.ver + 1, look_at = null
+      renewals = null, finished_at = null, ver = r.ver + 1, look_at = null
     from x join @.job j on j.name = x.job cross join c
     where r.ctid = x.tid and r.status = 'PLANNED'
     returning r.job_name, r.period, r.fence, r.attempts, r.attempts_total, r.losses, r.version,

@@ -203,9 +203,9 @@ absl::StatusOr<std::vector<LockRow>> SqliteActs::ReadLocks() {
   std::vector<LockRow> locks;
   Statement q = db_->Sql(
       "SELECT coalesce(lock_key, 'period/' || job_name || '/' || period), job_name, period, fence, "
-      "node, claimed_at, lease_until, 0 FROM job_watermark WHERE status = 'RUNNING' AND "
-      "lease_until > ?1 UNION ALL SELECT lock_key, job_name, period, fence, '', NULL, until, 1 "
-      "FROM job_lock WHERE until > ?1 ORDER BY 1, 8",
+      "node, claimed_at, lease_until, 0, renewals FROM job_watermark WHERE status = 'RUNNING' AND "
+      "lease_until > ?1 UNION ALL SELECT lock_key, job_name, period, fence, '', NULL, until, 1, "
+      "NULL FROM job_lock WHERE until > ?1 ORDER BY 1, 8",
       snapshot.now());
   while (q.Next()) {
     LockRow lock;
@@ -216,6 +216,7 @@ absl::StatusOr<std::vector<LockRow>> SqliteActs::ReadLocks() {
     lock.since = q.Time(5, kPast);
     lock.until = q.Time(6, absl::InfiniteFuture());
     lock.leftover = q.Bool(7);
+    lock.renewals = q.Int(8);
     locks.push_back(std::move(lock));
   }
   RETURN_IF_ERROR(db_->status());

@@ -140,11 +140,11 @@ absl::StatusOr<std::vector<ExtendAnswer>> SqliteStore::Extend(
       answer.cancel_asked = row->cancel_asked;
       answer.cancel_why = row->cancel_why;
       const char* const journaled =
-          "UPDATE job_watermark SET lease_until = ?, ver = ver + 1, op = 'hb', op_at = ? WHERE "
-          "job_name = ? AND period = ?";
+          "UPDATE job_watermark SET lease_until = ?, renewals = ifnull(renewals, 0) + 1, "
+          "ver = ver + 1, op = 'hb', op_at = ? WHERE job_name = ? AND period = ?";
       const char* const silent =
-          "UPDATE job_watermark SET lease_until = ?, op = 'hb', op_at = ? WHERE job_name = ? AND "
-          "period = ?";
+          "UPDATE job_watermark SET lease_until = ?, renewals = ifnull(renewals, 0) + 1, "
+          "op = 'hb', op_at = ? WHERE job_name = ? AND period = ?";
       db_->Sql(IsMutant(Mutant::kSilentBeat) ? silent : journaled, answer.lease_until, now,
                row->key.job, row->key.period)
           .Run();

@@ -98,10 +98,11 @@ absl::Status FourthStep(Connection& db) { return db.Script(kLimits); }
 absl::Status FifthStep(Connection& db) { return db.Script(kDrills); }
 absl::Status SixthStep(Connection& db) { return db.Script(kAlerts); }
 absl::Status SeventhStep(Connection& db) { return db.Script(kBackfills); }
+absl::Status EighthStep(Connection& db) { return db.Script(kRenewals); }
 
 using Step = absl::Status (*)(Connection&);
-constexpr Step kSteps[] = {&FirstStep, &SecondStep, &ThirdStep,  &FourthStep,
-                           &FifthStep, &SixthStep,  &SeventhStep};
+constexpr Step kSteps[] = {&FirstStep, &SecondStep, &ThirdStep,   &FourthStep,
+                           &FifthStep, &SixthStep,  &SeventhStep, &EighthStep};
 static_assert(std::size(kSteps) == kSchemaVersion);
 // From this version on the journal's triggers are there only while there is a journal.
 constexpr int kJournalByTriggers = 2;

@@ -337,6 +337,10 @@ CREATE INDEX job_watermark_backfill ON job_watermark (backfill_id, status, job_n
   WHERE backfill_id IS NOT NULL;
 )sql";
 
+// How often an attempt's lease was extended. NULL is never: a run that is over before its first
+// heartbeat has nothing more to write.
+const char kRenewals[] = "ALTER TABLE job_watermark ADD COLUMN renewals INTEGER";
+
 const char kEnableJournal[] = R"sql(
 CREATE TRIGGER IF NOT EXISTS job_watermark_journal_insert AFTER INSERT ON job_watermark
 WHEN new.period <> ''

@@ -20,6 +20,8 @@ extern const char kDrills[];
 extern const char kAlerts[];
 // Step 7.
 extern const char kBackfills[];
+// Step 8.
+extern const char kRenewals[];
 
 // What `journal: full` adds, and takes away again; either may be run again.
 extern const char kEnableJournal[];

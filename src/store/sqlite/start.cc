@@ -199,7 +199,7 @@ Claim Grant(Connection& db, Transaction& transaction, const StartRequest& reques
         "node = ?4, held_by = '', held_until = NULL, claimed_at = ?1, lease_until = ?5, "
         "run_until = ?6, wait_until = NULL, waits_for = NULL, start_by = NULL, reason = '', "
         "finished_at = NULL, "
-        "checkpointed_at = NULL WHERE rowid = ?7",
+        "checkpointed_at = NULL, renewals = NULL WHERE rowid = ?7",
         now, claim.fence, claim.nonce, request.node.name, claim.lease_until, claim.run_until,
         row.rowid)
       .Run();

@@ -128,6 +128,35 @@ TEST(MariadbSchema, IsTheSameAfterAnotherMigration) {
   EXPECT_THAT(check.problems, ::testing::IsEmpty());
 }
 
+// Of schema 7, which had no such column: its rows stay, and a run that is alive is heard on.
+TEST(MariadbSchema, OneOfAnEarlierVersionIsTakenToThisOne) {
+  const std::string url = TestMariadbUrl();
+  ASSERT_OK_AND_ASSIGN(const auto client, MariadbClient::Connect(url));
+  Claim claim;
+  {
+    ASSERT_OK_AND_ASSIGN(Stage stage, Stage::Open(url));
+    ASSERT_OK(stage.Apply("a"));
+    ASSERT_OK(stage.Plan("a", 0, 1));
+    ASSERT_OK_AND_ASSIGN(claim, stage.Claimed(KeyOf("a", 0)));
+  }
+  ASSERT_OK(client
+                ->Query("ALTER TABLE job_watermark DROP COLUMN renewals; "
+                        "UPDATE matins_meta SET value = '7' WHERE name = 'schema'")
+                .status());
+  ASSERT_OK_AND_ASSIGN(const auto database, OpenMariadbDatabase(url, {}));
+  EXPECT_EQ(database->Open().status().code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_OK_AND_ASSIGN(Stage stage, Stage::Open(url));
+  ASSERT_OK_AND_ASSIGN(const SchemaCheck check, stage.database->Check());
+  EXPECT_EQ(check.version, check.wanted);
+  EXPECT_THAT(check.problems, ::testing::IsEmpty());
+  const ExtendRequest extend{TicketOf(claim), absl::Seconds(30)};
+  ASSERT_OK_AND_ASSIGN(const auto heard, stage.store->Extend({&extend, 1}));
+  EXPECT_TRUE(heard[0].refusal.accepted()) << heard[0].refusal.why;
+  ASSERT_OK_AND_ASSIGN(const auto locks, stage.acts->ReadLocks());
+  ASSERT_EQ(locks.size(), 1u);
+  EXPECT_EQ(locks[0].renewals, 1);
+}
+
 TEST(MariadbSchema, ALostIndexAndALostTriggerAreFoundByTheCheck) {
   const std::string url = TestMariadbUrl();
   ASSERT_OK_AND_ASSIGN(Stage stage, Stage::Open(url));
