@@ -21,6 +21,14 @@ struct Rules {
   bool raise = false;       // a new owner raises the fence, and commits that, before it reads
   bool unique = false;      // a unique key for each step
   bool checkpoint = false;  // the checkpoint only goes one step on, beside the effect
+  // How far the work is stands in the scheduler's row, in a transaction of its own after the
+  // effect's; the scheduler hears its present owner alone.
+  bool scheduler = false;
+};
+
+// The effects in the scheduler's own database, in the transaction that writes DONE.
+struct SameTransaction {
+  bool asks_whose = false;  // DONE only by the fence that stands there
 };
 
 // What is let through.
@@ -43,11 +51,17 @@ class Owner {
 
   absl::Status Move() {
     if (!done_) return Read();
-    return Step(*done_ + 1);
+    if (told_ < *done_) return Tell();
+    return *done_ < kSteps ? Step(*done_ + 1) : Stop();
   }
 
  private:
+  // A newer owner's first transaction makes the scheduler's row its own.
   absl::Status Read() {
+    if (rules_.scheduler) {
+      RETURN_IF_ERROR(
+          sql_.Do("UPDATE scheduler SET fence = ? WHERE fence < ?", {fence_, fence_}).status());
+    }
     if (rules_.raise) {
       ASSIGN_OR_RETURN(const Answer raised,
                        sql_.Do("UPDATE guard SET fence = ? WHERE fence <= ?", {fence_, fence_}));
@@ -55,8 +69,23 @@ class Owner {
       ASSIGN_OR_RETURN(const Answer stands, sql_.Do("SELECT fence FROM guard"));
       if (stands.Number(0, 0) != fence_) return Stop();
     }
-    ASSIGN_OR_RETURN(const Answer read, sql_.Do("SELECT checkpoint FROM guard"));
-    done_ = read.Number(0, 0);
+    ASSIGN_OR_RETURN(
+        const Answer read,
+        sql_.Do(absl::StrCat("SELECT checkpoint FROM ", rules_.scheduler ? "scheduler" : "guard")));
+    done_ = told_ = read.Number(0, 0);
+    if (*done_ >= kSteps) return Stop();
+    return absl::OkStatus();
+  }
+
+  // `matins checkpoint`.
+  absl::Status Tell() {
+    if (rules_.scheduler) {
+      ASSIGN_OR_RETURN(
+          const Answer heard,
+          sql_.Do("UPDATE scheduler SET checkpoint = ? WHERE fence = ?", {*done_, fence_}));
+      if (heard.changed == 0) return Stop();
+    }
+    told_ = *done_;
     if (*done_ >= kSteps) return Stop();
     return absl::OkStatus();
   }
@@ -70,7 +99,7 @@ class Owner {
     }
     RETURN_IF_ERROR(sql_.Commit());
     done_ = step;
-    if (step == kSteps) ended_ = true;
+    if (!rules_.scheduler) return Tell();
     return absl::OkStatus();
   }
 
@@ -88,17 +117,17 @@ class Owner {
       return false;
     }
     RETURN_IF_ERROR(sql_.Do("UPDATE guard SET checkpoint = ?", {step}).status());
-    bool first = true;
     if (rules_.unique) {
       ASSIGN_OR_RETURN(const Answer before,
                        sql_.Do("SELECT count(*) FROM effect WHERE step = ?", {step}));
-      first = before.Number(0, 0) == 0;
+      if (before.Number(0, 0) > 0) {
+        done_ = step;  // it is there: nothing is written
+        return false;
+      }
     }
-    if (first) {
-      RETURN_IF_ERROR(
-          sql_.Do("INSERT INTO effect (step, fence) VALUES (?, ?)", {step, fence_}).status());
-      ++written_;
-    }
+    RETURN_IF_ERROR(
+        sql_.Do("INSERT INTO effect (step, fence) VALUES (?, ?)", {step, fence_}).status());
+    ++written_;
     return true;
   }
 
@@ -116,6 +145,7 @@ class Owner {
   const Rules rules_;
   const int64_t fence_;
   std::optional<int64_t> done_;
+  int64_t told_ = 0;  // of that, what the scheduler has accepted
   bool ended_ = false;
   int written_ = 0;
 };
@@ -127,13 +157,13 @@ class Matrix : public Place {
     ASSERT_OK(sql().DoAll(
         "CREATE TABLE guard (id BIGINT PRIMARY KEY, fence BIGINT NOT NULL, "
         "checkpoint BIGINT NOT NULL); CREATE TABLE effect (step BIGINT NOT NULL, fence BIGINT NOT "
-        "NULL);"));
+        "NULL); CREATE TABLE scheduler (id BIGINT PRIMARY KEY, fence BIGINT NOT NULL, checkpoint "
+        "BIGINT NOT NULL, done BIGINT NOT NULL);"));
   }
 
   // `order`: whose transaction comes, bit by bit; then each goes to its end.
   absl::StatusOr<Harms> Race(const Rules& rules, unsigned order) {
-    RETURN_IF_ERROR(sql().DoAll(absl::StrCat("DELETE FROM guard; DELETE FROM effect; INSERT INTO ",
-                                             "guard VALUES (1, ", kOld, ", 0);")));
+    RETURN_IF_ERROR(Clear());
     Owner old_owner(sql(), rules, kOld), new_owner(sql(), rules, kNew);
     RETURN_IF_ERROR(old_owner.Move());  // it has read, and sleeps
     Harms harms;
@@ -151,10 +181,63 @@ class Matrix : public Place {
       if (now < stands) harms.insert(Harm::kFenceBack);
       stands = now;
     }
+    CountSteps(harms);
+    return harms;
+  }
+
+  absl::Status Clear() {
+    return sql().DoAll(
+        absl::StrCat("DELETE FROM guard; DELETE FROM effect; DELETE FROM scheduler; ",
+                     "INSERT INTO guard VALUES (1, ", kOld, ", 0); INSERT INTO ",
+                     "scheduler VALUES (1, ", kOld, ", 0, 0);"));
+  }
+
+  void CountSteps(Harms& harms) {
     for (int step = 1; step <= kSteps; ++step) {
       const int64_t times = Number(absl::StrCat("SELECT count(*) FROM effect WHERE step = ", step));
       if (times > 1) harms.insert(Harm::kStepTwice);
       if (times == 0) harms.insert(Harm::kStepMissing);
+    }
+  }
+
+  // Effects and DONE together; true: it was let in.
+  absl::StatusOr<bool> Finish(const SameTransaction& rules, int64_t fence) {
+    RETURN_IF_ERROR(sql().Begin());
+    for (int step = 1; step <= kSteps; ++step) {
+      RETURN_IF_ERROR(
+          sql().Do("INSERT INTO effect (step, fence) VALUES (?, ?)", {step, fence}).status());
+    }
+    const char* const whose = rules.asks_whose ? "fence = ?" : "? > 0";
+    ASSIGN_OR_RETURN(
+        const Answer done,
+        sql().Do(absl::StrCat("UPDATE scheduler SET done = 1 WHERE done = 0 AND ", whose),
+                 {fence}));
+    if (done.changed == 0) {
+      sql().Rollback();
+      return false;
+    }
+    RETURN_IF_ERROR(sql().Commit());
+    return true;
+  }
+
+  // The old owner's transaction comes before the new one's claim, between that and the new one's
+  // own, or last.
+  absl::StatusOr<Harms> AnyPlace(const SameTransaction& rules) {
+    Harms harms;
+    for (int place = 0; place < 3; ++place) {
+      RETURN_IF_ERROR(Clear());
+      const auto old_owner = [&](bool late) -> absl::Status {
+        ASSIGN_OR_RETURN(const bool written, Finish(rules, kOld));
+        if (written && late) harms.insert(Harm::kLateWrite);
+        return absl::OkStatus();
+      };
+      if (place == 0) RETURN_IF_ERROR(old_owner(false));
+      ASSIGN_OR_RETURN(const Answer claimed,
+                       sql().Do("UPDATE scheduler SET fence = ? WHERE done = 0", {kNew}));
+      if (place == 1) RETURN_IF_ERROR(old_owner(true));
+      if (claimed.changed > 0) RETURN_IF_ERROR(Finish(rules, kNew).status());
+      if (place == 2) RETURN_IF_ERROR(old_owner(true));
+      CountSteps(harms);
     }
     return harms;
   }
@@ -181,6 +264,31 @@ TEST_P(Matrix, EachWeakerRuleLetsSomethingThroughAndOursNothing) {
             (Harms{late}));
   EXPECT_EQ(AnyOrder({.name = "refuse, and raise first", .fence = true, .raise = true}), Harms{});
   EXPECT_EQ(AnyOrder({.name = "ours", .fence = true, .raise = true, .checkpoint = true}), Harms{});
+}
+
+// Where only the scheduler knows how far the work is, a crash between a step and its checkpoint
+// does the step again, whatever fences the business database has: a unique key is needed as well.
+TEST_P(Matrix, ACheckpointOfTheSchedulersNeedsAUniqueKeyToo) {
+  const Harm twice = Harm::kStepTwice, back = Harm::kFenceBack, late = Harm::kLateWrite;
+  EXPECT_EQ(AnyOrder({.name = "nothing", .scheduler = true}), (Harms{twice, back, late}));
+  EXPECT_EQ(
+      AnyOrder(
+          {.name = "refuse, and raise first", .fence = true, .raise = true, .scheduler = true}),
+      (Harms{twice}));
+  EXPECT_EQ(AnyOrder({.name = "a unique key", .unique = true, .scheduler = true}), (Harms{late}));
+  EXPECT_EQ(AnyOrder({.name = "refuse, raise first, and a unique key",
+                      .fence = true,
+                      .raise = true,
+                      .unique = true,
+                      .scheduler = true}),
+            Harms{});
+}
+
+TEST_P(Matrix, TheTransactionThatWritesDoneAsksWhoseThePeriodIs) {
+  ASSERT_OK_AND_ASSIGN(const Harms by_anybody, AnyPlace({.asks_whose = false}));
+  EXPECT_EQ(by_anybody, (Harms{Harm::kLateWrite}));
+  ASSERT_OK_AND_ASSIGN(const Harms by_its_owner, AnyPlace({.asks_whose = true}));
+  EXPECT_EQ(by_its_owner, Harms{});
 }
 
 MATINS_EACH_PLACE(Matrix);
