@@ -57,7 +57,8 @@ PlanBatch::PlanBatch(const PlanRequest& request, PlanFacts facts, JsonForm form)
         const Act act = write.act.value_or(Act{});
         reopens.Row().AddKey(intent.key).Add("who", act.who).Add("why", act.why);
       }
-      AddIntent(intent, hold ? request.hold_by.name : "", facts.turns);
+      const bool there = facts.there.contains(intent.key);
+      AddIntent(intent, hold ? request.hold_by.name : "", there, facts.turns);
     }
     facts.usable.erase(job);  // of two plans for one job the first is written
   }
@@ -81,7 +82,7 @@ void PlanBatch::AddWrite(const PlanWrite& write) {
   }
 }
 
-void PlanBatch::AddIntent(const Intent& intent, absl::string_view node, Turns& turns) {
+void PlanBatch::AddIntent(const Intent& intent, absl::string_view node, bool there, Turns& turns) {
   if (intent.kind == Intent::Kind::kInsert) {
     inserts.Row().AddKey(intent.key).AddDay("day", intent.biz_date);
     inserts.AddTime("ws", intent.window_start).AddTime("we", intent.window_end);
@@ -93,7 +94,8 @@ void PlanBatch::AddIntent(const Intent& intent, absl::string_view node, Turns& t
     inserts.Add("skip", intent.skip_reason).Add("by", intent.by).Add("node", node);
     if (!intent.tenant.empty()) inserts.Add("tenant", intent.tenant);
     if (!intent.limit_key.empty()) inserts.Add("limit_key", intent.limit_key);
-    const int64_t tag = intent.skip_reason.empty() ? turns.Take(intent.tenant) : 0;
+    const bool waits = intent.skip_reason.empty() && !there;
+    const int64_t tag = waits ? turns.Take(intent.tenant) : 0;
     if (tag > 0) inserts.AddInt("tag", tag);
     return;
   }

@@ -46,7 +46,8 @@ class PlanBatch {
 
  private:
   void AddWrite(const PlanWrite& write);
-  void AddIntent(const Intent& intent, absl::string_view node, Turns& turns);
+  // `there`: the row is in the store already, and stays as it is.
+  void AddIntent(const Intent& intent, absl::string_view node, bool there, Turns& turns);
 
   const JsonForm form_;
   std::map<PeriodKey, size_t> rounds_;

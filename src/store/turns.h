@@ -38,11 +38,17 @@ class Turns {
   Turns(std::optional<int64_t> next, std::map<std::string, int64_t> last)
       : used_(!IsMutant(Mutant::kNoTurns)), next_(next.value_or(1)), last_(std::move(last)) {}
 
-  // The tag of a further row of the tenant; 0 where tags are not used.
+  // The tag of a further row of the tenant; 0 where tags are not used. A row that is there already
+  // takes none.
   int64_t Take(const std::string& tenant) {
     if (!used_) return 0;
-    int64_t& last = last_[tenant];
-    return last = std::max(next_, last + 1);
+    last_[tenant] = Next(tenant);
+    return last_[tenant];
+  }
+  // The one that would be taken.
+  int64_t Next(const std::string& tenant) const {
+    const auto last = last_.find(tenant);
+    return used_ ? std::max(next_, last == last_.end() ? 0 : last->second + 1) : 0;
   }
 
  private:

@@ -394,6 +394,39 @@ TEST_F(Turns, WhatWasPlannedBeforeThereWereTenantsIsServedToo) {
   EXPECT_EQ(Count(Serve(8), "old"), 3);
 }
 
+// Periods that a person opens again stand behind those that wait, in turn, whatever turn they once
+// had.
+TEST_F(Turns, WhatIsOpenedAgainWaitsForItsTurn) {
+  const Job big = WideJob("big", "big"), small = WideJob("small", "small");
+  ASSERT_OK(ApplyJobs(acts(), {big, small}));
+  Queue(big, 40);
+  EXPECT_EQ(Count(Serve(40), "big"), 40);
+  Queue(small, 30);
+  EXPECT_EQ(Count(Serve(5), "small"), 5);
+  RowFilter filter;
+  filter.job = "big";
+  ASSERT_OK_AND_ASSIGN(const std::vector<PeriodRow> done, acts().ReadRows(filter));
+  ASSERT_EQ(done.size(), 40u);
+  // Some at once, as a back-fill does it; others one by one.
+  OpenBackfillRequest request;
+  request.terms.job = "big";
+  request.terms.reprocess = "all";
+  request.terms.max_parallel = 100;
+  ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), "big"));
+  request.write.job = "big";
+  request.write.expected_revision = state.revision;
+  request.write.cursor = state.cursor;
+  request.write.next_look = absl::InfiniteFuture();
+  request.act = {"cli:alice", "again"};
+  for (int i = 0; i < 20; ++i) request.reopen.push_back(done[i].key);
+  ASSERT_OK_AND_ASSIGN(const int64_t id, acts().OpenBackfill(request));
+  ASSERT_GT(id, 0);
+  for (int i = 20; i < 40; ++i) ASSERT_OK(acts().Reopen(done[i].key, "", {"cli:alice", "again"}));
+  const std::vector<std::string> served = Serve(20);
+  EXPECT_GE(Count(served, "small"), 9);
+  EXPECT_GE(Count(served, "big"), 9);
+}
+
 // ---- under contention ----
 
 constexpr int kClaimers = 4;

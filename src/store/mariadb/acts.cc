@@ -277,9 +277,24 @@ absl::Status MayReopenRows(const Rows& jobs, const Rows& rows, absl::Span<const 
   return absl::OkStatus();
 }
 
-std::vector<Statement> ReopenRows(absl::string_view keys_json, absl::string_view params,
+std::vector<Statement> ReopenRows(const Rows& rows, const Rows& turns,
+                                  absl::Span<const Intent> planned, absl::string_view params,
                                   const Act& act, absl::Time now) {
-  const Value keys = KeyTable(keys_json);
+  std::vector<AttemptRow> opened;
+  bool any_tenant = false;
+  for (int i = 0; i < rows.size(); ++i) {
+    opened.push_back(ReadRow(rows, i));
+    any_tenant = any_tenant || !opened.back().tenant.empty();
+  }
+  Turns next = TurnsOf(turns, any_tenant);
+  for (const Intent& intent : planned) {
+    if (intent.skip_reason.empty()) next.Take(intent.tenant);
+  }
+  JsonRows list;
+  for (const AttemptRow& row : opened) {
+    list.Row().AddKey(row.key).AddInt("tag", next.Take(row.tenant));
+  }
+  const Value keys = JsonTable(list.Take(), "job name, period name, tag int");
   return {
       Sql("INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) "
           "SELECT ?, 'reopened', r.job_name, r.period, r.generation + 1, ?, ?, "
@@ -291,8 +306,9 @@ std::vector<Statement> ReopenRows(absl::string_view keys_json, absl::string_view
       Sql("UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period "
           "SET r.lock_key = COALESCE(r.lock_key, (SELECT CONCAT('job/', j.name) FROM job j WHERE "
           "j.name = r.job_name AND j.lock_scope = 'job')), "
-          "r.status = 'PLANNED', r.held = FALSE, r.generation = r.generation + 1, r.ver = 1, "
-          "r.op = 'plan', r.op_at = ?, r.planned_at = ?, r.attempts = 0, r.attempts_total = 0, "
+          "r.status = 'PLANNED', r.start_tag = x.tag, r.held = FALSE, "
+          "r.generation = r.generation + 1, r.ver = 1, r.op = 'plan', r.op_at = ?, r.planned_at = "
+          "?, r.attempts = 0, r.attempts_total = 0, "
           "r.losses = 0, r.checkpoint = 0, r.checkpointed_at = NULL, r.reason = NULL, "
           "r.by_whom = ?, r.manual = TRUE, r.params = ?, r.finished_at = NULL, "
           "r.start_by = NULL, r.backfill = FALSE, r.backfill_id = NULL, r.dispatched_at = NULL, "
@@ -335,10 +351,11 @@ absl::StatusOr<std::vector<Statement>> SkipRows(const Rows& rows, const Rows& wa
 
 absl::Status MariadbActs::Reopen(const PeriodKey& key, absl::string_view params, const Act& act) {
   const std::string list = KeysInOrder({key});
-  const std::vector<Statement> locks = {LockJobsOf(list), LockRows(session_, list, Locking::kWait)};
+  const std::vector<Statement> locks = {LockJobsOf(list), LockRows(session_, list, Locking::kWait),
+                                        ReadTurns()};
   return Perform(session_, locks, [&](const std::vector<Rows>& rows, const Clock& clock) -> Writes {
     RETURN_IF_ERROR(MayReopenRows(rows[0], rows[1], {&key, 1}));
-    return ReopenRows(list, params, act, clock.now);
+    return ReopenRows(rows[1], rows[2], {}, params, act, clock.now);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "store/act_store.h"
 #include "store/mariadb/session.h"
 
@@ -94,10 +95,12 @@ std::vector<Statement> SkipForDeleted(absl::string_view job, const Act& act);
 std::vector<Statement> DeleteJob(absl::string_view job, const Act& act, absl::Time now);
 
 // What Reopen and Skip lock and write, for any rows (RowColumns()) of any jobs. `waiting`: the
-// answer to ReadWaiting.
+// answer to ReadWaiting; `turns`: that to ReadTurns.
 Statement LockJobsOf(absl::string_view keys_json);
 absl::Status MayReopenRows(const Rows& jobs, const Rows& rows, absl::Span<const PeriodKey> keys);
-std::vector<Statement> ReopenRows(absl::string_view keys_json, absl::string_view params,
+// `planned`: what is planned in the same transaction, and takes its turns first.
+std::vector<Statement> ReopenRows(const Rows& rows, const Rows& turns,
+                                  absl::Span<const Intent> planned, absl::string_view params,
                                   const Act& act, absl::Time now);
 absl::StatusOr<std::vector<Statement>> SkipRows(const Rows& rows, const Rows& waiting,
                                                 const Act& act, absl::Time now);

@@ -92,7 +92,8 @@ absl::StatusOr<int64_t> MariadbActs::OpenBackfill(const OpenBackfillRequest& req
     std::vector<Statement> writes =
         PlanStatements(batch, plan, locked.wakes, clock.now, session_.connection.statement_bytes());
     if (!request.reopen.empty()) {
-      for (Statement& s : ReopenRows(reopened, "", request.act, clock.now)) {
+      for (Statement& s :
+           ReopenRows(rows[1], rows[6], request.write.intents, "", request.act, clock.now)) {
         writes.push_back(std::move(s));
       }
     }

@@ -308,6 +308,16 @@ Statement ReadTurns() {
       "r.turn > 0 GROUP BY COALESCE(r.tenant, '')");
 }
 
+Turns TurnsOf(const Rows& turns, bool any) {
+  std::optional<int64_t> next;
+  std::map<std::string, int64_t> last;
+  for (int i = 0; i < turns.size(); ++i) {
+    last[turns.Text(i, 0)] = turns.Int(i, 1);
+    if (!turns.IsNull(i, 2)) next = std::min(next.value_or(turns.Int(i, 2)), turns.Int(i, 2));
+  }
+  return turns.size() > 0 || any ? Turns(next, std::move(last)) : Turns();
+}
+
 PlanLocked ReadPlanLocked(const PlanRequest& request, const Rows* answers, const Rows* turns) {
   PlanLocked locked{{}, Wakes(WaitingOf(answers[3]))};
   const Clock clock = ClockOf(answers[1]);
@@ -330,14 +340,7 @@ PlanLocked ReadPlanLocked(const PlanRequest& request, const Rows* answers, const
     if (skipped.contains(key)) locked.wakes.Add(key.job, there.Text(i, 2), there.Day(i, 3));
     locked.facts.there.insert(std::move(key));
   }
-  if (turns == nullptr) return locked;
-  std::optional<int64_t> next;
-  std::map<std::string, int64_t> last;
-  for (int i = 0; i < turns->size(); ++i) {
-    last[turns->Text(i, 0)] = turns->Int(i, 1);
-    if (!turns->IsNull(i, 2)) next = std::min(next.value_or(turns->Int(i, 2)), turns->Int(i, 2));
-  }
-  if (turns->size() > 0 || NamesTenant(request)) locked.facts.turns = Turns(next, std::move(last));
+  if (turns != nullptr) locked.facts.turns = TurnsOf(*turns, NamesTenant(request));
   return locked;
 }
 

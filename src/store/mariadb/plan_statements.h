@@ -18,6 +18,8 @@ struct PlanLocked {
 };
 // `turns`: the answer to ReadTurns, where tenants are served in turn.
 Statement ReadTurns();
+// Whether `any` of the tenants that are to take turns has a name.
+Turns TurnsOf(const Rows& turns, bool any);
 PlanLocked ReadPlanLocked(const PlanRequest& request, const Rows* answers,
                           const Rows* turns = nullptr);
 // Once for a batch; none carries more than about `bytes`. The last one's rows are those that were

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "base/status.h"
 #include "job/json.h"
 #include "job/words.h"
@@ -163,7 +165,8 @@ class ModelActs final : public ModelReads {
     absl::MutexLock lock(&s_.mutex);
     ++s_.changes;
     RETURN_IF_ERROR(MayReopen(key));
-    ReopenRow(key, params, act);
+    TurnsBefore turns = TurnsOf({&key, 1});
+    ReopenRow(key, params, act, turns);
     return absl::OkStatus();
   }
 
@@ -181,7 +184,8 @@ class ModelActs final : public ModelReads {
     int room = 0;
     std::vector<HeldRow> held;
     if (!s_.WritePlan(write, nullptr, absl::ZeroDuration(), &room, &held)) return 0;
-    for (const PeriodKey& key : request.reopen) ReopenRow(key, "", request.act);
+    TurnsBefore turns = TurnsOf(request.reopen);
+    for (const PeriodKey& key : request.reopen) ReopenRow(key, "", request.act, turns);
     BackfillRow row;
     row.id = static_cast<int64_t>(s_.backfills.size()) + 1;
     row.terms = request.terms;
@@ -350,7 +354,14 @@ class ModelActs final : public ModelReads {
     return absl::OkStatus();
   }
 
-  void ReopenRow(const PeriodKey& key, absl::string_view params, const Act& act) {
+  TurnsBefore TurnsOf(absl::Span<const PeriodKey> keys) {
+    std::set<std::string> tenants;
+    for (const PeriodKey& key : keys) tenants.insert(s_.FindRow(key)->tenant);
+    return s_.TurnsNow(tenants);
+  }
+
+  void ReopenRow(const PeriodKey& key, absl::string_view params, const Act& act,
+                 TurnsBefore& turns) {
     ModelRow* row = s_.FindRow(key);
     ModelJob* job = s_.FindJob(key.job);
     ModelRow fresh;
@@ -376,6 +387,8 @@ class ModelActs final : public ModelReads {
     fresh.lock_key = row->lock_key;
     fresh.tenant = row->tenant;
     fresh.limit_key = row->limit_key;
+    fresh.start_tag = turns.Take(row->tenant);
+    fresh.number = row->number;
     fresh.planned_at = fresh.changed_at = s_.Now();
     *row = fresh;
     s_.reopened[key] = {fresh.generation, fresh.fence, fresh.wait_until};

@@ -21,7 +21,7 @@ bool HasAll(const std::vector<std::string>& have, const std::vector<std::string>
 
 }  // namespace
 
-std::vector<ModelRow*> Starts::Waiting(const NodeId& node, absl::Time until, bool in_turn) {
+std::vector<ModelRow*> Starts::Waiting(const NodeId& node, absl::Time until) {
   std::vector<ModelRow*> waiting;
   for (auto& [key, row] : s_.rows) {
     if (row.status != PeriodStatus::kPlanned || row.look_at > until) continue;
@@ -34,12 +34,51 @@ std::vector<ModelRow*> Starts::Waiting(const NodeId& node, absl::Time until, boo
     return std::forward_as_tuple(-a->priority, a->due, a->key) <
            std::forward_as_tuple(-b->priority, b->due, b->key);
   });
-  if (!in_turn) return waiting;
-  std::stable_sort(waiting.begin(), waiting.end(), [](const ModelRow* a, const ModelRow* b) {
-    return std::forward_as_tuple(-a->priority, a->start_tag) <
-           std::forward_as_tuple(-b->priority, b->start_tag);
-  });
   return waiting;
+}
+
+// A store looks at no more rows than it needs, with some to spare for those that it will refuse:
+// the first of the index of turns, where there are turns, then of that of instants. In the order of
+// an index equals stand as they were inserted.
+std::vector<PeriodKey> Starts::AlsoDue(const StartRequest& request) {
+  const std::vector<ModelRow*> waiting = Waiting(request.node, s_.Now());
+  const bool turns = std::any_of(s_.rows.begin(), s_.rows.end(), [](const auto& row) {
+    return row.second.status == PeriodStatus::kPlanned && row.second.start_tag > 0;
+  });
+  const bool priorities = std::any_of(s_.jobs.begin(), s_.jobs.end(),
+                                      [](const auto& job) { return job.second.job.priority != 0; });
+  const size_t most = request.also_due + request.keys.size() + (priorities ? 224 : 24);
+  const std::set<PeriodKey> named(request.keys.begin(), request.keys.end());
+  std::set<PeriodKey> seen = named;
+  std::vector<ModelRow*> due;
+  const auto read = [&](std::vector<ModelRow*> index, auto before) {
+    std::sort(index.begin(), index.end(), before);
+    if (index.size() > most) index.resize(most);
+    for (ModelRow* row : index) {
+      if (seen.insert(row->key).second) due.push_back(row);
+    }
+  };
+  if (turns) {
+    std::vector<ModelRow*> tagged = waiting;
+    std::erase_if(tagged, [](const ModelRow* row) { return row->start_tag == 0; });
+    read(std::move(tagged), [](const ModelRow* a, const ModelRow* b) {
+      return std::tie(a->start_tag, a->look_at, a->number) <
+             std::tie(b->start_tag, b->look_at, b->number);
+    });
+  }
+  if (!turns || due.size() + named.size() < most) {
+    read(waiting, [](const ModelRow* a, const ModelRow* b) {
+      return std::tie(a->look_at, a->priority, a->number) <
+             std::tie(b->look_at, b->priority, b->number);
+    });
+  }
+  std::sort(due.begin(), due.end(), [](const ModelRow* a, const ModelRow* b) {
+    return std::forward_as_tuple(-a->priority, a->start_tag, a->due, a->key) <
+           std::forward_as_tuple(-b->priority, b->start_tag, b->due, b->key);
+  });
+  std::vector<PeriodKey> keys;
+  for (const ModelRow* row : due) keys.push_back(row->key);
+  return keys;
 }
 
 StartResult Starts::JudgeBackfill(const BackfillRow& backfill, const ModelRow& row,
@@ -221,6 +260,7 @@ Claim Starts::Grant(const StartRequest& request, ModelRow& row) {
   row.run_until = row.claimed_at + job.job.timeout + job.job.grace;
   row.lease_until = std::min(row.claimed_at + job.job.lock.ttl, row.run_until);
   row.wait_until = kPast;
+  row.waits_for.clear();
   row.start_by = kNever;
   row.reason.clear();
   row.finished_at = row.checkpointed_at = kPast;

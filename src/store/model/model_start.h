@@ -15,8 +15,11 @@ class Starts {
  public:
   explicit Starts(State& state) : s_(state) {}
 
-  // PLANNED, to be looked at by `until`, held by nobody, of a job that may run on `node`.
-  std::vector<ModelRow*> Waiting(const NodeId& node, absl::Time until, bool in_turn = false);
+  // PLANNED, to be looked at by `until`, held by nobody, of a job that may run on `node`; the most
+  // urgent first.
+  std::vector<ModelRow*> Waiting(const NodeId& node, absl::Time until);
+  // Those that a START takes beside the keys that it names, in the order in which they are judged.
+  std::vector<PeriodKey> AlsoDue(const StartRequest& request);
   StartAnswer StartOne(const StartRequest& request, const PeriodKey& key);
 
  private:

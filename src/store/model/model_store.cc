@@ -122,16 +122,8 @@ class ModelStore final : public Store {
     };
     for (const PeriodKey& key : request.keys) start(key);
     if (request.also_due <= 0 || s_.FrozenToNodes()) return answers;
-    std::vector<PeriodKey> more;
-    for (const ModelRow* row : starts_.Waiting(request.node, answers.now, true)) {
-      if (std::find(request.keys.begin(), request.keys.end(), row->key) == request.keys.end()) {
-        more.push_back(row->key);
-      }
-    }
-    const size_t most = 4 * request.also_due + 16;
-    if (more.size() > most) more.resize(most);
     const int wanted = started + request.also_due;
-    for (const PeriodKey& key : more) {
+    for (const PeriodKey& key : starts_.AlsoDue(request)) {
       if (started >= wanted) break;
       start(key);
     }

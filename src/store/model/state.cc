@@ -1,6 +1,7 @@
 #include "store/model/state.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -9,6 +10,13 @@
 #include "store/rules.h"
 
 namespace matins::model {
+namespace {
+
+bool Before(const ModelRow& a, const ModelRow& b) {
+  return std::tie(a.due, a.number) < std::tie(b.due, b.number);
+}
+
+}  // namespace
 
 absl::Time State::Raw() const { return FromMicros(ToMicros(clock ? clock() : absl::Now())); }
 
@@ -94,18 +102,27 @@ void State::EndAttempt(ModelRow& row, const Ending& ending) {
   WakeForSlot(row.tenant, row.limit_key, row.backfill);
 }
 
-int64_t State::NextTurn(const std::string& tenant) {
+TurnsBefore State::TurnsNow(const std::set<std::string>& tenants) const {
+  TurnsBefore turns;
+  turns.used = std::any_of(tenants.begin(), tenants.end(),
+                           [](const std::string& tenant) { return !tenant.empty(); });
   std::optional<int64_t> next;
-  int64_t last = 0;
-  bool used = !tenant.empty();
   for (const auto& [key, row] : rows) {
     if (row.status != PeriodStatus::kPlanned || row.start_tag == 0) continue;
-    used = true;
-    if (row.tenant == tenant) last = std::max(last, row.start_tag);
+    turns.used = true;
+    int64_t& last = turns.last[row.tenant];
+    last = std::max(last, row.start_tag);
     if (!row.waits_for.empty() || row.look_at > Now() + absl::Seconds(5)) continue;
     next = std::min(next.value_or(row.start_tag), row.start_tag);
   }
-  return used ? std::max(next.value_or(1), last + 1) : 0;
+  turns.next = next.value_or(1);
+  return turns;
+}
+
+int64_t TurnsBefore::Take(const std::string& tenant) {
+  if (!used) return 0;
+  last[tenant] = std::max(next, last[tenant] + 1);
+  return last[tenant];
 }
 
 void State::LeaveSlot(const ModelRow& row, absl::Time until) {
@@ -121,7 +138,8 @@ void State::WakeForSlot(const std::string& tenant, const std::string& limit_key,
     ModelRow* oldest = nullptr;
     for (auto& [key, row] : rows) {
       if (row.status != PeriodStatus::kPlanned || row.waits_for != waits_for) continue;
-      if (oldest == nullptr || row.due < oldest->due) oldest = &row;
+      // Of equals the one that was planned first, as an index of SQLite's has them.
+      if (oldest == nullptr || Before(row, *oldest)) oldest = &row;
     }
     if (oldest == nullptr) continue;
     oldest->look_at = oldest->not_before;
@@ -168,7 +186,7 @@ void State::Wake(const std::string& job, absl::CivilDay day, const std::string& 
   ModelRow* of_lock = nullptr;
   for (auto& [key, row] : rows) {
     if (row.status != PeriodStatus::kPlanned || row.look_at <= row.not_before) continue;
-    if (key.job == job && (of_job == nullptr || row.due < of_job->due)) of_job = &row;
+    if (key.job == job && (of_job == nullptr || Before(row, *of_job))) of_job = &row;
   }
   if (of_job != nullptr) {
     of_job->look_at = of_job->not_before;
@@ -177,7 +195,7 @@ void State::Wake(const std::string& job, absl::CivilDay day, const std::string& 
   for (auto& [key, row] : rows) {
     if (row.status != PeriodStatus::kPlanned || row.look_at <= row.not_before) continue;
     if (lock_key.empty() || lock_key == absl::StrCat("job/", job)) continue;
-    if (row.lock_key == lock_key && (of_lock == nullptr || row.due < of_lock->due)) of_lock = &row;
+    if (row.lock_key == lock_key && (of_lock == nullptr || Before(row, *of_lock))) of_lock = &row;
   }
   if (of_lock != nullptr) {
     of_lock->look_at = of_lock->not_before;
@@ -238,7 +256,7 @@ void State::SettleClock(const Act& act) {
 namespace {
 
 void InsertRow(State& state, const Intent& intent, const Act& act, const NodeId* hold_by,
-               absl::Duration ahead, int* room, std::vector<HeldRow>* held) {
+               absl::Duration ahead, int* room, std::vector<HeldRow>* held, TurnsBefore& turns) {
   if (state.FindRow(intent.key) != nullptr) return;
   const absl::Time now = state.Now();
   if (intent.reopens) {
@@ -274,8 +292,9 @@ void InsertRow(State& state, const Intent& intent, const Act& act, const NodeId*
   row.tenant = intent.tenant;
   row.limit_key = intent.limit_key;
   row.priority = intent.priority;
-  if (intent.skip_reason.empty()) row.start_tag = state.NextTurn(intent.tenant);
+  if (intent.skip_reason.empty()) row.start_tag = turns.Take(intent.tenant);
   row.planned_at = row.changed_at = now;
+  row.number = ++state.inserted;
   if (!intent.skip_reason.empty()) {
     row.status = PeriodStatus::kSkipped;
     row.reason = intent.skip_reason;
@@ -290,7 +309,7 @@ void InsertRow(State& state, const Intent& intent, const Act& act, const NodeId*
   state.rows[intent.key] = row;
 }
 
-void ChangeRow(State& state, const Intent& intent) {
+void ChangeRow(State& state, const Intent& intent, TurnsBefore& turns) {
   ModelRow* row = state.FindRow(intent.key);
   if (row == nullptr) return;
   const bool planned = row->status == PeriodStatus::kPlanned;
@@ -304,7 +323,7 @@ void ChangeRow(State& state, const Intent& intent) {
     row->held_until = kPast;
     state.Wake(row->key.job, row->biz_date, "", false);
   } else if (intent.kind == Intent::Kind::kReattempt && failed) {
-    row->start_tag = state.NextTurn(intent.tenant);
+    row->start_tag = turns.Take(intent.tenant);
     row->status = PeriodStatus::kPlanned;
     row->attempts = 0;
     row->reason.clear();
@@ -333,6 +352,9 @@ bool State::WritePlan(const PlanWrite& write, const NodeId* hold_by, absl::Durat
     const bool below = intent.kind == Intent::Kind::kInsert && intent.due <= job->row.floor;
     if (below && !intent.reopens && FindRow(intent.key) == nullptr) return false;
   }
+  std::set<std::string> tenants;
+  for (const Intent& intent : write.intents) tenants.insert(intent.tenant);
+  TurnsBefore turns = TurnsNow(tenants);
   ++job->row.revision;
   if (write.cursor != kPast) job->row.cursor = std::max(job->row.cursor, write.cursor);
   job->row.next_look = write.next_look;
@@ -346,9 +368,9 @@ bool State::WritePlan(const PlanWrite& write, const NodeId* hold_by, absl::Durat
   for (const Intent& intent : write.intents) {
     if (intent.kind == Intent::Kind::kInsert) {
       InsertRow(*this, intent, write.act.value_or(Act{}), holdable ? hold_by : nullptr, ahead, room,
-                held);
+                held, turns);
     } else {
-      ChangeRow(*this, intent);
+      ChangeRow(*this, intent, turns);
     }
   }
   job->spans.insert(job->spans.end(), write.spans.begin(), write.spans.end());

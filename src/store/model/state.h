@@ -28,6 +28,7 @@ struct ModelRow : AttemptRow {
   absl::Time look_at = kPast;
   std::string checkpoint_data;
   int64_t renewals = 0;  // of this attempt
+  int64_t number = 0;    // rises with each row that is inserted: SQLite's rowid
 };
 
 inline bool IsOpen(const ModelRow& row) {
@@ -84,11 +85,22 @@ struct Ending {
   absl::Time wait_until = kPast;
 };
 
+// The turns that are taken when a write begins: the least of the rows that are served next, and the
+// greatest of each tenant.
+struct TurnsBefore {
+  bool used = false;
+  int64_t next = 1;
+  std::map<std::string, int64_t> last;
+
+  int64_t Take(const std::string& tenant);  // a further one of the tenant; 0 where there are none
+};
+
 struct State {
   absl::Mutex mutex;
   std::function<absl::Time()> clock;
   int64_t changes = 0;
   int64_t epoch = 1, fences = 0;
+  int64_t inserted = 0;
   bool journal_full = false;
 
   std::map<std::string, ModelJob> jobs;
@@ -134,8 +146,8 @@ struct State {
   void WriteRun(const ModelRow& row, const Ending& ending);
   Ending TakenBack(const ModelRow& row) const;
   void Wake(const std::string& job, absl::CivilDay day, const std::string& lock_key, bool done);
-  // A further turn of the tenant, where there are tenants.
-  int64_t NextTurn(const std::string& tenant);
+  // As a write of rows of these tenants finds them.
+  TurnsBefore TurnsNow(const std::set<std::string>& tenants) const;
   void LeaveSlot(const ModelRow& row, absl::Time until);
   void WakeForSlot(const std::string& tenant, const std::string& limit_key, bool backfill);
   void AddEvent(EventRow event);

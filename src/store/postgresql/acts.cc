@@ -311,8 +311,25 @@ std::vector<Statement> ReopenRows(const Session& session, const std::string& key
           "from json_to_recordset($1::json) as x(job text, period text) join @.job_watermark r "
           "on r.job_name = x.job and r.period = x.period order by r.job_name, r.period",
           {keys_json, UsableText(act.who), UsableText(act.why)}),
-      session.Of("with c as materialized (select @NOW as now) update @.job_watermark r set "
-                 "status = 'PLANNED', held = false, generation = r.generation + 1, ver = 1, "
+      // A tenant's rows that wait again take turns as those that are planned (store/turns.h).
+      session.Of("with c as materialized (select @NOW as now), x as materialized (select "
+                 "w.job_name as job, w.period, w.tenant, row_number() over (partition by w.tenant "
+                 "order by w.job_name, w.due_at, w.period) as n from "
+                 "json_to_recordset($1::json) as k(job text, period text) join @.job_watermark w "
+                 "on w.job_name = k.job and w.period = k.period), "
+                 "q as materialized (select min(w.start_tag) filter (where w.look_at <= c.now + "
+                 "interval '5 seconds' and w.waits_for is null) as next, count(*) > 0 as tagged "
+                 "from @.job_watermark w cross join c where w.status = 'PLANNED' and "
+                 "w.start_tag > 0), "
+                 "l as materialized (select w.tenant, max(w.start_tag) as last from "
+                 "@.job_watermark w where w.status = 'PLANNED' and w.start_tag > 0 group by 1), "
+                 "t as materialized (select x.job, x.period, case when q.tagged or exists (select "
+                 "from x where tenant is not null) then greatest(coalesce(q.next, 1), "
+                 "coalesce(l.last, 0) + 1) + x.n - 1 else 0 end as tag from x cross join q "
+                 "left join l on l.tenant is not distinct from x.tenant) "
+                 "update @.job_watermark r set "
+                 "status = 'PLANNED', start_tag = t.tag, held = false, generation = r.generation + "
+                 "1, ver = 1, "
                  "op = 'plan', op_at = c.now, planned_at = c.now, attempts = 0, "
                  "attempts_total = 0, losses = 0, checkpoint = 0, checkpointed_at = null, "
                  "reason = null, by_whom = $3, manual = true, params = nullif($2, ''), "
@@ -322,8 +339,7 @@ std::vector<Statement> ReopenRows(const Session& session, const std::string& key
                  "held_until = null, waits_for = null, cancel_by = null, cancel_why = null, "
                  "lock_key = coalesce(r.lock_key, (select 'job/' || j.name from @.job j where "
                  "j.name = r.job_name and j.lock_scope = 'job')) "
-                 "from c, json_to_recordset($1::json) as x(job text, period text) "
-                 "where r.job_name = x.job and r.period = x.period",
+                 "from c, t where r.job_name = t.job and r.period = t.period",
                  {keys_json, UsableText(params), UsableText(act.who)}),
       session.Of("update @.job set revision = revision + 1 where name in (select x.job from "
                  "json_to_recordset($1::json) as x(job text))",

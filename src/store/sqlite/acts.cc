@@ -228,7 +228,7 @@ absl::Status SqliteActs::Delete(absl::string_view job, bool force, const Act& ac
 }
 
 absl::Status ReopenRow(Connection& db, absl::Time now, const PeriodKey& key,
-                       absl::string_view params, const Act& act) {
+                       absl::string_view params, const Act& act, Turns& turns) {
   const std::optional<Row> row = FindRow(db, key);
   if (!row) return db.ok() ? NoRowToReopen(key) : db.status();
   if (!JobExists(db, key.job)) return NoJob(key.job);
@@ -239,11 +239,12 @@ absl::Status ReopenRow(Connection& db, absl::Time now, const PeriodKey& key,
         "coalesce(not_before, 0), not_before = coalesce(not_before, 0), manual = 1, params = ?2, "
         "reason = '', by_whom = ?3, attempts = 0, attempts_total = 0, losses = 0, "
         "checkpoint = 0, checkpointed_at = NULL, planned_at = ?1, "
-        "dispatched_at = NULL, backfill = 0, backfill_id = NULL, lock_key = coalesce(lock_key, "
+        "dispatched_at = NULL, backfill = 0, backfill_id = NULL, waits_for = NULL, "
+        "start_tag = ?6, lock_key = coalesce(lock_key, "
         "(SELECT 'job/' || "
         "name FROM job WHERE name = job_name AND lock_scope = 'job')) WHERE job_name = ?4 AND "
         "period = ?5",
-        now, params, act.who, key.job, key.period)
+        now, params, act.who, key.job, key.period, turns.Take(row->tenant))
       .Run();
   BumpRevision(db, key.job);
   WriteEvent(
@@ -295,7 +296,8 @@ absl::Status SkipRows(Connection& db, absl::Time now, absl::Span<const PeriodKey
 
 absl::Status SqliteActs::Reopen(const PeriodKey& key, absl::string_view params, const Act& act) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "reopen"));
-  RETURN_IF_ERROR(ReopenRow(*db_, transaction.now(), key, params, act));
+  Turns turns = TurnsOfRows(*db_, transaction.now(), {&key, 1});
+  RETURN_IF_ERROR(ReopenRow(*db_, transaction.now(), key, params, act, turns));
   return transaction.Commit();
 }
 

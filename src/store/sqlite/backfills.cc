@@ -137,8 +137,9 @@ absl::StatusOr<int64_t> SqliteActs::OpenBackfill(const OpenBackfillRequest& requ
     RETURN_IF_ERROR(db_->status());
     return 0;
   }
+  Turns turns = TurnsOfRows(*db_, now, request.reopen);
   for (const PeriodKey& key : request.reopen) {
-    RETURN_IF_ERROR(ReopenRow(*db_, now, key, "", request.act));
+    RETURN_IF_ERROR(ReopenRow(*db_, now, key, "", request.act, turns));
   }
   const int64_t id = InsertBackfill(*db_, now, request);
   for (const PeriodKey& key : KeysOf(request)) {

@@ -151,10 +151,13 @@ void ReopenSettled(Connection& db, absl::Time now, const PeriodKey& key, const A
                                      "\",\"lease_until\":null}")});
 }
 
-// The turns of the tenants that a plan speaks of; none in a store without tenants.
-Turns TurnsOf(Connection& db, absl::Time now, const PlanWrite& write, bool tagged) {
+std::set<std::string> TenantsOf(const PlanWrite& write) {
   std::set<std::string> tenants;
   for (const Intent& intent : write.intents) tenants.insert(intent.tenant);
+  return tenants;
+}
+
+Turns TurnsOf(Connection& db, absl::Time now, const std::set<std::string>& tenants, bool tagged) {
   tagged = tagged || std::any_of(tenants.begin(), tenants.end(),
                                  [](const std::string& tenant) { return !tenant.empty(); });
   if (!tagged) return {};
@@ -229,8 +232,9 @@ void Insert(Connection& db, absl::Time now, const Intent& intent, bool hold_it, 
              past.fence, past.wait_until, now, hold_it ? hold->node->name : std::string(),
              hold_it ? std::max(now, intent.not_before) + kHoldFor : absl::InfinitePast(),
              hold_it ? now : absl::InfinitePast(), intent.tenant, intent.limit_key,
-             skipped ? int64_t{0} : turns.Take(intent.tenant))
+             skipped ? int64_t{0} : turns.Next(intent.tenant))
           .Run();
+  if (inserted > 0 && !skipped) turns.Take(intent.tenant);
   if (!hold_it || inserted == 0) return;
   --hold->room;
   held->push_back({intent.key, intent.not_before, intent.priority});
@@ -296,11 +300,22 @@ void WriteAct(Connection& db, absl::Time now, const PlanWrite& write) {
 
 }  // namespace
 
+Turns TurnsOfRows(Connection& db, absl::Time now, absl::Span<const PeriodKey> keys) {
+  std::set<std::string> tenants;
+  for (const PeriodKey& key : keys) {
+    if (const std::optional<Row> row = FindRow(db, key)) tenants.insert(row->tenant);
+  }
+  const bool tagged =
+      db.Sql("SELECT 1 FROM job_watermark WHERE status = 'PLANNED' AND start_tag > 0 LIMIT 1")
+          .Next();
+  return TurnsOf(db, now, tenants, tagged);
+}
+
 bool WritePlan(Connection& db, absl::Time now, const PlanWrite& write, HoldAtOnce* hold,
                std::vector<HeldRow>* held) {
   bool tagged = false;
   if (BelowFloor(db, write, &tagged)) return false;
-  Turns turns = TurnsOf(db, now, write, tagged);
+  Turns turns = TurnsOf(db, now, TenantsOf(write), tagged);
   const int taken =
       db.Sql(
             "UPDATE job SET revision = revision + 1, cursor = CASE WHEN ?1 IS NULL THEN cursor "

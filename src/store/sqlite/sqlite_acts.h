@@ -9,6 +9,7 @@
 #include "store/act_store.h"
 #include "store/sqlite/connection.h"
 #include "store/sqlite/rows.h"
+#include "store/turns.h"
 
 namespace matins::sqlite {
 
@@ -85,9 +86,9 @@ void SuspendJob(Connection& db, absl::Time now, absl::string_view job, const Act
 void ResumeJob(Connection& db, absl::Time now, absl::string_view job, bool trigger, const Act& act);
 absl::Status DeleteJob(Connection& db, absl::Time now, absl::string_view job, bool force,
                        const Act& act);
-// As the acts, within a transaction.
+// As the acts, within a transaction. `turns`: TurnsOfRows of all that are opened.
 absl::Status ReopenRow(Connection& db, absl::Time now, const PeriodKey& key,
-                       absl::string_view params, const Act& act);
+                       absl::string_view params, const Act& act, Turns& turns);
 absl::Status SkipRows(Connection& db, absl::Time now, absl::Span<const PeriodKey> keys,
                       const Act& act);
 // What is held or planned ahead goes back, so that planning judges it anew.

@@ -13,6 +13,7 @@
 #include "store/sqlite/connection.h"
 #include "store/sqlite/rows.h"
 #include "store/store.h"
+#include "store/turns.h"
 
 namespace matins::sqlite {
 
@@ -83,6 +84,10 @@ struct HoldAtOnce {
 };
 bool WritePlan(Connection& db, absl::Time now, const PlanWrite& write, HoldAtOnce* hold,
                std::vector<HeldRow>* held);
+
+// The turns of the tenants whose rows these are, before they wait again; none in a store without
+// tenants.
+Turns TurnsOfRows(Connection& db, absl::Time now, absl::Span<const PeriodKey> keys);
 
 // Burns the fences of all live rows, sets the mark to the clock, and goes on (I8).
 void SettleClock(Connection& db, Transaction& transaction, absl::string_view who,
