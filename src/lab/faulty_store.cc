@@ -134,8 +134,11 @@ absl::StatusOr<std::vector<bool>> FaultyStore::Reap(absl::Span<const ReapRequest
 
 absl::Status FaultyStore::ReportDead(absl::Span<const Ticket> tickets) {
   return Through<absl::Status>(
-      "ReportDead", [store = store_, copy = std::vector<Ticket>(tickets.begin(), tickets.end())] {
-        return store->ReportDead(copy);
+      "ReportDead", [store = store_, copy = std::vector<Ticket>(tickets.begin(), tickets.end()),
+                     &referee = referee_] {
+        const absl::Status status = store->ReportDead(copy);
+        if (status.ok()) referee.ReportedDead(copy);
+        return status;
       });
 }
 

@@ -19,6 +19,7 @@ void Simulation::Trouble() {
   while (elapsed_ < options_.trouble) {
     RunUntil(std::min(options_.trouble, elapsed_ + absl::Milliseconds(500 + random_.Below(6'000))));
     Mischief();
+    if (limits_ && limit_random_.OneIn(3)) ChangeSomeLimit();
   }
 }
 
@@ -182,10 +183,7 @@ void Simulation::DeleteSomeRow() {
   const auto rows = acts_->ReadRows(filter);
   if (!rows.ok() || rows->empty()) return;
   const PeriodRow& row = (*rows)[random_.Below(rows->size())];
-  // What limits count is a row; a run whose row is gone is kept apart by its lock alone.
-  const SimJob& job = JobOf(row.key.job);
   if (foreign_.contains(row.key)) return;
-  if (row.status == PeriodStatus::kRunning && job.job.lock.scope != LockScope::kJob) return;
   if (!database_->DeleteRow(row.key).ok()) return;
   Tell(absl::StrCat("deleted by hand: ", row.key.job, " ", row.key.period));
   referee_.Deleted(row.key);
@@ -224,6 +222,9 @@ void Simulation::ChangeSomeJob() {
   if (!applied.ok()) return referee_.Broken("lab", std::string(applied.message()));
   referee_.Changed(jobs_[changed]);
 }
+
+// A share of back-fill without a global limit is refused.
+void Simulation::ChangeSomeLimit() { (void)SetLimits(ChangeLimits(limit_random_)); }
 
 // Nodes see it by themselves, and settle it when the clock has been steady; or somebody accepts it.
 void Simulation::StepTheClock() {

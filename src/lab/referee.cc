@@ -111,12 +111,14 @@ void Referee::Started(const StartRequest& request, const StartAnswers& answers) 
     CheckAge(claim.key, row, job);
     CheckLock(claim.key, job);
     CheckCap(claim.key, row, job);
+    CheckLimits(claim, job);
     row.state = State::kRunning;
     row.claimed = true;
     row.wait = absl::InfinitePast();  // it is over, also when the clock goes back before its end
     row.due = claim.due;
     row.generation = claim.generation;
     row.manual = claim.manual;
+    row.backfill = claim.backfill;
     row.fence = claim.fence;
     row.nonce = claim.nonce;
     row.lease = claim.lease_until;
@@ -176,9 +178,79 @@ void Referee::CheckLock(const PeriodKey& key, const Job& job) {
   if (running > 0 && job.lock.scope == LockScope::kJob) {
     Broken("I7", absl::StrCat(Name(key), " started while another period of its job ran"));
   }
-  if (job.limit.has_value() && running >= *job.limit) {
-    Broken("I24", absl::StrCat(Name(key), " started beyond the limit of ", *job.limit));
+}
+
+int Referee::Alive(const Counts& counts) {
+  int alive = 0;
+  for (const auto& [key, row] : rows_) {
+    if (row.state == State::kRunning && counts(jobs_[key.job], row.backfill)) ++alive;
   }
+  for (const auto& [fence, left] : left_) {
+    if (left.until > Now() && counts(jobs_[left.job], left.backfill)) ++alive;
+  }
+  return alive;
+}
+
+// The rule of that very name, else of the longest beginning.
+std::optional<int> Referee::Most(LimitKind kind, const std::string& name) const {
+  if (const auto own = limits_.find({kind, name}); own != limits_.end()) return own->second;
+  for (size_t length = name.size() + 1; length-- > 0;) {
+    const auto rule = limits_.find({kind, absl::StrCat(name.substr(0, length), "*")});
+    if (rule != limits_.end()) return rule->second;
+  }
+  return std::nullopt;
+}
+
+// Before the claim is entered: there has to be room for one more.
+void Referee::CheckLimits(const Claim& claim, const Job& job) {
+  const auto check = [&](absl::string_view what, std::optional<int> most, const Counts& counts) {
+    if (!most) return;
+    const int alive = Alive(counts);
+    if (alive >= *most) {
+      Broken("I24", absl::StrCat(Name(claim.key), " started beside ", alive, " others of ", what,
+                                 ", of which ", *most, " may run at a time"));
+    } else if (alive > 0) {
+      ++seen_[absl::StrCat("starts beside others of ", what)];
+    }
+  };
+  const auto of_job = [&](const Job& other, bool) { return other.name == job.name; };
+  const auto backfills_of_job = [&](const Job& other, bool backfill) {
+    return other.name == job.name && backfill;
+  };
+  check("its job", job.limit, of_job);
+  if (claim.backfill) check("its job's back-fill", job.backfill.max_parallel, backfills_of_job);
+  const std::optional<int> global = Most(LimitKind::kGlobal, "");
+  check("the store", global, [](const Job&, bool) { return true; });
+  if (!job.tenant.empty()) {
+    check("its tenant", Most(LimitKind::kTenant, job.tenant),
+          [&](const Job& other, bool) { return other.tenant == job.tenant; });
+  }
+  if (!job.limit_key.empty()) {
+    check("its key", Most(LimitKind::kKey, job.limit_key),
+          [&](const Job& other, bool) { return other.limit_key == job.limit_key; });
+  }
+  const std::optional<int> share = Most(LimitKind::kBackfillShare, "");
+  if (claim.backfill && global && share) {
+    check("back-fill", std::max(1, *global * *share / 100),
+          [](const Job&, bool backfill) { return backfill; });
+  }
+}
+
+void Referee::LimitsSet(const SetLimitsRequest& request) {
+  for (const LimitRule& rule : request.clear) limits_.erase({rule.kind, rule.name});
+  for (const LimitRule& rule : request.set) limits_[{rule.kind, rule.name}] = rule.most;
+  ++seen_["limits set"];
+}
+
+void Referee::Leaves(const PeriodKey& key, const Row& row) {
+  if (row.state == State::kRunning && row.lease > Now()) {
+    left_[row.fence] = {key.job, row.backfill, row.lease};
+    ++seen_["runs left without a row"];
+  }
+}
+
+void Referee::ReportedDead(absl::Span<const Ticket> tickets) {
+  for (const Ticket& ticket : tickets) left_.erase(ticket.fence);
 }
 
 // The newest max_periods owed stay: of one job no more than that, and what became due since, can be
@@ -341,6 +413,7 @@ void Referee::Reaped(absl::Span<const ReapRequest> requests, const std::vector<b
 void Referee::Burnt(const Ticket& ticket) {
   Row& row = At(ticket.key);
   if (row.fence != ticket.fence) return;
+  Leaves(ticket.key, row);
   row.state = State::kPlanned;
   row.fence = 0;
 }
@@ -357,6 +430,7 @@ void Referee::Deleted(const PeriodKey& key) {
   ++seen_["rows deleted"];
   Row& row = At(key);
   if (row.state == State::kRunning) row.wait = row.lease;
+  Leaves(key, row);
   row.state = State::kNoRow;
   row.generation = 0;  // told by the next claim
   row.claimed = false;
@@ -418,6 +492,7 @@ void Referee::ClockSettled() {
   ++seen_["clock settled"];
   frozen_ = false;
   mark_ = now_();
+  for (auto& [fence, left] : left_) left.until = std::min(left.until, mark_ + absl::Minutes(5));
   for (auto& [key, row] : rows_) {
     row.wait = std::min(row.wait, mark_ + absl::Minutes(5));
     if (row.state != State::kRunning) continue;

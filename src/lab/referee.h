@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "job/job.h"
 #include "job/values.h"
 #include "lab/workload.h"
+#include "store/act_store.h"
 #include "store/store.h"
 
 namespace matins {
@@ -43,12 +45,15 @@ class Referee {
   void Resolved(absl::Span<const FinishRequest> requests, absl::Span<const ResolveAnswer> answers);
   void Reaped(absl::Span<const ReapRequest> requests, const std::vector<bool>& taken);
   void Replaced(absl::Span<const Ticket> tickets);
+  void ReportedDead(absl::Span<const Ticket> tickets);
   // A run wrote DONE itself (`commit: job`), or was refused.
   void CommittedByJob(const PeriodKey& key, int generation, int64_t fence, bool accepted);
   // A person's acts.
   void Deleted(const PeriodKey& key);
   void Reopened(const PeriodKey& key);
   void DoneByAnother(const PeriodKey& key, absl::Time due);
+  // What runs above a lowered limit goes on; no further one starts.
+  void LimitsSet(const SetLimitsRequest& request);
   // A new version of the job is in force from now: what the old one planned beyond this instant,
   // and was never claimed, is withdrawn.
   void Changed(const SimJob& job);
@@ -70,6 +75,7 @@ class Referee {
     int generation = 1;
     bool manual = false;
     bool claimed = false;  // ever
+    bool backfill = false;
     int64_t fence = 0;
     int64_t nonce = 0;
     absl::Time lease;
@@ -93,6 +99,13 @@ class Referee {
   void CheckAge(const PeriodKey& key, const Row& row, const Job& job);
   void Committed(const PeriodKey& key);
   void CheckCap(const PeriodKey& key, const Row& row, const Job& job);
+  void CheckLimits(const Claim& claim, const Job& job);
+  // A run that lives on without a row that speaks of it, until its lease has ended.
+  void Leaves(const PeriodKey& key, const Row& row);
+  // Runs alive that count; a run is counted by its job and by whether it is back-fill.
+  using Counts = std::function<bool(const Job& job, bool backfill)>;
+  int Alive(const Counts& counts);
+  std::optional<int> Most(LimitKind kind, const std::string& name) const;
 
   const std::function<absl::Time()> now_;
   absl::Time mark_ = absl::InfinitePast();
@@ -101,6 +114,13 @@ class Referee {
   std::map<std::string, std::vector<SimVersion>> versions_;
   std::map<PeriodKey, Row> rows_;
   std::map<std::string, std::vector<SkipSpan>> spans_;
+  struct Left {
+    std::string job;
+    bool backfill = false;
+    absl::Time until;
+  };
+  std::map<int64_t, Left> left_;  // by fence
+  std::map<std::pair<LimitKind, std::string>, int> limits_;
   std::map<std::string, int64_t> last_fence_;
   std::set<std::pair<PeriodKey, int64_t>> refused_for_ever_;
   std::vector<std::string> broken_;

@@ -26,9 +26,11 @@ Simulation::Simulation(const SimulationOptions& options)
     : options_(options),
       random_(options.seed),
       fate_random_(options.seed ^ 0x5eed),
+      limit_random_(options.seed ^ 0x11317),
       door_(options.seed ^ 0xd00f),
       start_(absl::FromUnixSeconds(kStart)),
       clock_steps_(options.seed % 4 == 3),
+      limits_(options.seed % 3 == 1),
       referee_([this] { return StoreNow(); }) {
   network_.fate = [this](absl::string_view verb) { return FateOf(verb); };
   network_.late = [this](std::function<void()> call) {
@@ -49,12 +51,14 @@ absl::Status Simulation::Open(const SimDatabaseMaker& maker) {
   ASSIGN_OR_RETURN(acts_, database_->database().OpenActs());
   RETURN_IF_ERROR(acts_->SetJournal(true));
   jobs_ = MakeJobs(random_);
+  if (limits_) GiveTenants(jobs_, limit_random_);
   std::vector<Job> jobs;
   for (const SimJob& job : jobs_) {
     referee_.Knows(job);
     jobs.push_back(job.job);
   }
   RETURN_IF_ERROR(ApplyJobs(jobs));
+  if (limits_) RETURN_IF_ERROR(SetLimits(MakeLimits(limit_random_)));
   const int count = 2 + static_cast<int>(random_.Below(4));
   for (int i = 0; i < count; ++i) {
     SimNodeParts parts;
@@ -125,6 +129,18 @@ absl::Status Simulation::ApplyJobs(const std::vector<Job>& jobs) {
   request.digest = absl::StrCat("digest-", ++digest_);
   request.act = {"simulator", "a seed"};
   return acts_->Apply(request).status();
+}
+
+absl::Status Simulation::SetLimits(const SetLimitsRequest& request) {
+  // No START of the same instant: the checker would not know which came first.
+  Advance(absl::Microseconds(1));
+  RETURN_IF_ERROR(acts_->SetLimits(request).status());
+  for (const LimitRule& rule : request.clear) Tell(absl::StrCat("no limit: ", LimitName(rule)));
+  for (const LimitRule& rule : request.set) {
+    Tell(absl::StrCat("limit: ", LimitName(rule), " ", rule.most));
+  }
+  referee_.LimitsSet(request);
+  return absl::OkStatus();
 }
 
 // ---- time and turns

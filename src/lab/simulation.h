@@ -62,6 +62,8 @@ class Simulation final : public History, public EngineEvents {
   void DoneByAnother();
   void SuspendSomeJob();
   void ChangeSomeJob();
+  void ChangeSomeLimit();
+  absl::Status SetLimits(const SetLimitsRequest& request);
   void CancelSomeRun();
   void StepTheClock();
   void Crash(SimNode& node, bool power);
@@ -84,11 +86,13 @@ class Simulation final : public History, public EngineEvents {
   const SimulationOptions options_;
   SeededRandom random_;
   SeededRandom fate_random_;
+  SeededRandom limit_random_;
   LyingDoor door_;
   const absl::Time start_;
   absl::Duration elapsed_;  // since start_
   absl::Duration stepped_;  // by how much somebody has set the store's clock
   const bool clock_steps_;  // whether anybody does, in this seed
+  const bool limits_;       // whether there are limits beside the jobs' own, in this seed
   bool jumped_ = false;     // forward; once is enough
   bool trouble_ = true;
   int depth_ = 0;

@@ -1,5 +1,6 @@
 #include "lab/workload.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,34 @@ namespace {
 constexpr int kSeconds[] = {15, 20, 30, 60};
 constexpr absl::Duration kDay = absl::Hours(24);
 constexpr const char* kLabels[] = {"east", "large"};
+
+// What limits speak of, and the most that a simulation has of each: little enough to be felt.
+struct Ruled {
+  LimitKind kind;
+  const char* name;
+  int most;
+};
+constexpr Ruled kRuled[] = {{LimitKind::kGlobal, "", 4},       {LimitKind::kTenant, "north", 2},
+                            {LimitKind::kTenant, "north*", 2}, {LimitKind::kTenant, "*", 3},
+                            {LimitKind::kKey, "gate", 2},      {LimitKind::kBackfillShare, "", 2}};
+const Act kLimitsAct = {"cli:somebody@somewhere", "limits"};
+
+LimitRule RuleOf(const Ruled& ruled, Random& random) {
+  const int most = 1 + static_cast<int>(random.Below(ruled.most));
+  // Of back-fill the per cent.
+  return {ruled.kind, ruled.name, ruled.kind == LimitKind::kBackfillShare ? 30 * most : most};
+}
+
+// A share is one of the global limit.
+void WithGlobal(SetLimitsRequest& request, Random& random) {
+  const auto has = [&](LimitKind kind) {
+    return std::any_of(request.set.begin(), request.set.end(),
+                       [kind](const LimitRule& rule) { return rule.kind == kind; });
+  };
+  if (has(LimitKind::kBackfillShare) && !has(LimitKind::kGlobal)) {
+    request.set.push_back(RuleOf(kRuled[0], random));
+  }
+}
 
 std::string ScheduleOf(int every) {
   return every == 60 ? "0 * * * * *" : absl::StrCat("*/", every, " * * * * *");
@@ -99,6 +128,37 @@ std::vector<SimJob> MakeJobs(Random& random) {
     jobs[random.Below(count)].job.after.push_back({jobs.back().job.name});
   }
   return jobs;
+}
+
+void GiveTenants(std::vector<SimJob>& jobs, Random& random) {
+  constexpr const char* kTenants[] = {"", "north", "north-east", "south"};
+  for (SimJob& sim : jobs) {
+    Job& job = sim.job;
+    job.tenant = kTenants[random.Below(std::size(kTenants))];
+    if (random.OneIn(2)) job.limit_key = "gate";
+    if (job.misfire == Misfire::kEach && job.backfill.order == Order::kNone) {
+      job.backfill.max_parallel = 1 + static_cast<int>(random.Below(3));
+    }
+  }
+}
+
+SetLimitsRequest MakeLimits(Random& random) {
+  SetLimitsRequest request;
+  for (const Ruled& ruled : kRuled) {
+    if (random.OneIn(3)) continue;
+    request.set.push_back(RuleOf(ruled, random));
+  }
+  WithGlobal(request, random);
+  request.act = kLimitsAct;
+  return request;
+}
+
+SetLimitsRequest ChangeLimits(Random& random) {
+  SetLimitsRequest request;
+  const LimitRule rule = RuleOf(kRuled[random.Below(std::size(kRuled))], random);
+  (random.OneIn(4) ? request.clear : request.set).push_back(rule);
+  request.act = kLimitsAct;
+  return request;
 }
 
 void ChangeJob(SimJob& job, absl::Time now, Random& random) {

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "job/job.h"
 #include "lab/sim_host.h"
+#include "store/act_store.h"
 
 namespace matins {
 
@@ -39,6 +40,13 @@ std::vector<SimJob> MakeJobs(Random& random);
 // Changes something of the job at `now` of the store's clock: now and then its schedule, unless it
 // is that of a day.
 void ChangeJob(SimJob& job, absl::Time now, Random& random);
+
+// Of a seed with limits: gives jobs tenants, a key that several share, and back-fill of more than
+// one at a time. Drawn apart, so that a seed without limits is what it would be without them.
+void GiveTenants(std::vector<SimJob>& jobs, Random& random);
+// What such a store begins with; and one limit that a person sets, raises, lowers or clears.
+SetLimitsRequest MakeLimits(Random& random);
+SetLimitsRequest ChangeLimits(Random& random);
 
 // The labels of a node's next incarnation. The first node always has them all, so that each job has
 // a node that may run it; the others come back with different ones.

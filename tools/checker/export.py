@@ -218,7 +218,7 @@ def journal_event(row, due):
     if op in ('claim', 'hb'):
         e['lease_until'] = at(row['lease_until'])
     if op == 'claim':
-        e['resume'] = row['checkpoint'] or None
+        e |= dict(resume=row['checkpoint'] or None, backfill=bool(row['backfill']))
     if op == 'ckpt':
         e['n'] = row['checkpoint']
     if op in ('fail', 'reclaim', 'burn'):

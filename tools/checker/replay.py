@@ -125,7 +125,8 @@ class Run:
         self.granted.add(e['token'])
         self.leave(e, 'CLAIMED')
         self.busy.append([e['db'], INF])
-        self.filling.append(self.backfill)
+        # A later trigger may judge a period otherwise than the one before it.
+        self.filling.append(e.get('backfill', self.backfill))
         self.nonce, self.lease = e.get('nonce'), e['lease_until']
         if self.job.get('claim_starts'):
             self.work_start(e)
