@@ -36,6 +36,7 @@ Drained DrainByNode(const Options& options, int64_t runs) {
   const absl::Time last = absl::FromUnixMicros(node.shared().last_finished_us);
   const absl::Duration took = last - absl::FromUnixMicros(node.shared().first_entered_us);
   node.Stop();
+  if (node.shared().entered < runs) Die("runs have failed");
   // What it was about to start when it was stopped, it handed back.
   return {node.shared().finished - node.shared().failed,
           static_cast<double>(seen) / absl::ToDoubleSeconds(took)};

@@ -157,11 +157,18 @@ void Stage::FillPlanned(int64_t count, absl::Duration from_now) {
   Apply(yaml, "bench/fill");
   Plan();  // what was applied is looked at before anything of it starts
   const std::string at = Instant(from_now);
+  // Of each job a thousand seconds of a day, as its periods are called.
+  const std::string second = "1767225600 + n.i / 1000";
+  const std::string period =
+      options_.IsPostgres()
+          ? absl::StrCat("to_char(to_timestamp(", second,
+                         ") at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')")
+          : absl::StrCat("strftime('%Y-%m-%dT%H:%M:%SZ', ", second, ", 'unixepoch')");
   Query(absl::StrCat("INSERT INTO ", Table("job_watermark"),
-                     " (job_name, period, biz_date, status, op, due_at, not_before, look_at, "
-                     "version) SELECT 'fill-' || (n.i % 1000), 'fill-' || n.i, '2026-01-01', "
-                     "'PLANNED', 'plan', ",
-                     at, ", ", at, ", ", at, ", 1 FROM ", Numbers(count)));
+                     " (job_name, period, biz_date, status, op, due_at, window_start, window_end, "
+                     "nominal, not_before, look_at, version) SELECT 'fill-' || (n.i % 1000), ",
+                     period, ", '2026-01-01', 'PLANNED', 'plan', ", at, ", ", at, ", ", at,
+                     ", '2026-01-01 00:00:00', ", at, ", ", at, ", 1 FROM ", Numbers(count)));
 }
 
 std::string Stage::Table(absl::string_view name) const {
