@@ -13,6 +13,7 @@
 #include "store/mariadb/finish.h"
 #include "store/mariadb/perform.h"
 #include "store/mariadb/plan_statements.h"
+#include "store/mariadb/schema.h"
 #include "store/mariadb/schema_sql.h"
 #include "store/rules.h"
 
@@ -427,21 +428,32 @@ absl::StatusOr<int64_t> MariadbActs::BumpEpoch(const Act& act) {
 }
 
 absl::Status MariadbActs::SetJournal(bool full) {
-  ASSIGN_OR_RETURN(
-      const std::vector<Rows> rows,
-      session_.connection.Read({Sql("SELECT value FROM matins_meta WHERE name = 'journal'")}));
   const std::string word = full ? "full" : "runs";
-  if (rows[0].size() > 0 && rows[0].Text(0, 0) == word) return absl::OkStatus();
+  const auto stands = [&]() -> absl::StatusOr<bool> {
+    ASSIGN_OR_RETURN(
+        const std::vector<Rows> rows,
+        session_.connection.Bare({Sql("SELECT value FROM matins_meta WHERE name = 'journal'")}));
+    return rows[0].size() > 0 && rows[0].Text(0, 0) == word;
+  };
   // Triggers come and go by themselves. What says so is written when they are there, and before
   // they go: asked again after a crash between the two, the rest is done.
-  std::vector<Statement> steps;
-  const Statement mark = Sql("UPDATE matins_meta SET value = ? WHERE name = 'journal'", {word});
-  if (!full) steps.push_back(mark);
-  for (const std::string& sql : full ? EnableJournal() : DisableJournal()) steps.push_back({sql});
-  if (full) steps.push_back(mark);
-  for (const Statement& step : steps) {
-    RETURN_IF_ERROR(session_.Retried([&] { return session_.connection.Bare({step}); }).status());
-  }
+  const auto change = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const bool set, stands());
+    if (set) return absl::OkStatus();
+    std::vector<Statement> steps;
+    const Statement mark = Sql("UPDATE matins_meta SET value = ? WHERE name = 'journal'", {word});
+    if (!full) steps.push_back(mark);
+    for (const std::string& sql : full ? EnableJournal() : DisableJournal()) steps.push_back({sql});
+    if (full) steps.push_back(mark);
+    for (const Statement& step : steps) RETURN_IF_ERROR(session_.connection.Bare({step}).status());
+    return absl::OkStatus();
+  };
+  const auto once = [&]() -> absl::StatusOr<bool> {
+    ASSIGN_OR_RETURN(const bool set, stands());
+    if (!set) RETURN_IF_ERROR(UnderSchemaLock(session_, change));
+    return true;
+  };
+  RETURN_IF_ERROR(session_.Retried(once).status());
   MATINS_FAULT_POINT("act.after_commit");  // crash here: it stands
   return absl::OkStatus();
 }

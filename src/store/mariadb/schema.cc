@@ -173,13 +173,20 @@ absl::Status MigrateSchema(Session& session) {
   // Who may not make databases may have been given one.
   if (!made.ok() && ErrorOf(made) != ER_DBACCESS_DENIED_ERROR) return made;
   c.set_call_deadline(kDefinitionDeadline);
+  return UnderSchemaLock(session, [&] { return Make(session); });
+}
+
+absl::Status UnderSchemaLock(Session& session, const std::function<absl::Status()>& change) {
+  Connection& c = session.connection;
   // The lock is the connection's: it ends with it.
-  const std::string lock = absl::StrCat("matins/", database).substr(0, 64);
+  const std::string lock = absl::StrCat("matins/", c.options().url.database).substr(0, 64);
   ASSIGN_OR_RETURN(const std::vector<Rows> got, c.Bare({Sql("SELECT GET_LOCK(?, 60)", {lock})}));
   if (!got[0].Bool(0, 0)) {
-    return StoreAwayError("another program is migrating this database; try again when it is done");
+    return StoreAwayError(
+        "another program is changing this database's tables; try again when it "
+        "is done");
   }
-  const absl::Status status = Make(session);
+  const absl::Status status = change();
   c.Drop();
   return status;
 }

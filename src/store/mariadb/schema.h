@@ -2,6 +2,7 @@
 #ifndef MATINS_STORE_MARIADB_SCHEMA_H_
 #define MATINS_STORE_MARIADB_SCHEMA_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ namespace matins::mariadb {
 // Makes the database where the user may. FailedPrecondition where the schema is newer than this
 // program. After a crash between two steps the next call goes on from there.
 absl::Status MigrateSchema(Session& session);
+// Calls `change`, which writes definitions, while nobody else does so in this database: they are in
+// no transaction. Unavailable where another takes longer than a minute. The session's connection is
+// another one afterwards.
+absl::Status UnderSchemaLock(Session& session, const std::function<absl::Status()>& change);
 // 0: none.
 absl::StatusOr<int> SchemaVersion(Session& session);
 // FailedPrecondition: no MariaDB from 10.6 on, read-only (a replica), a Galera cluster where nobody

@@ -236,6 +236,27 @@ TEST(MariadbSchema, TwoMayMigrateAtOnce) {
   EXPECT_THAT(check.problems, ::testing::IsEmpty());
 }
 
+// Nodes that start at one instant with the same file.
+TEST(MariadbSchema, ManyMaySetTheJournalAtOnce) {
+  constexpr int kMany = 4, kRounds = 6;
+  const std::string url = TestMariadbUrl();
+  ASSERT_OK_AND_ASSIGN(Stage stage, Stage::Open(url));
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<absl::Status> statuses(kMany, absl::UnknownError("it did not come to an end"));
+    std::vector<std::thread> threads;
+    for (absl::Status& status : statuses) {
+      threads.emplace_back([&] {
+        const auto acts = stage.database->OpenActs();
+        status = acts.ok() ? (*acts)->SetJournal(round % 2 == 0) : acts.status();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const absl::Status& status : statuses) ASSERT_OK(status);
+    ASSERT_OK_AND_ASSIGN(const SchemaCheck check, stage.database->Check());
+    EXPECT_THAT(check.problems, ::testing::IsEmpty());
+  }
+}
+
 #if MATINS_LAB
 TEST(MariadbSuspend, WaitsForAStartThatHasReadTheJob) {
   const std::string url = TestMariadbUrl();
