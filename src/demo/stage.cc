@@ -122,9 +122,10 @@ absl::Status Stage::Fill(absl::CivilDay first, absl::CivilDay last) {
   for (absl::CivilDay day = first; day <= last; ++day) {
     ASSIGN_OR_RETURN(const bool there, HasDay(*ledger_, day));
     if (!there) RETURN_IF_ERROR(FillDay(*ledger_, day).status());
+    const int64_t number = day - first + 1;
     if (terminal)
-      std::printf("\rpayments and statements: day %lld of %lld",
-                  static_cast<long long>(day - first + 1), static_cast<long long>(days));
+      std::printf("\rpayments and statements: day %lld of %lld", static_cast<long long>(number),
+                  static_cast<long long>(days));
     std::fflush(stdout);
   }
   ASSIGN_OR_RETURN(const Answer count, ledger_->Do("SELECT COUNT(*) FROM payment"));

@@ -278,9 +278,10 @@ absl::Status RunStory(const DemoOptions& options) {
               FormatDay(second).c_str(), static_cast<long long>(plain.same_instant.differences),
               static_cast<long long>(nights.second.differences),
               static_cast<long long>(PlantedOn(second).Differences()));
+  const int64_t plain_twice = plain.nobody.twice + plain.same_instant.twice;
+  const int64_t ours_twice = nights.first.twice + nights.second.twice;
   std::printf("            booked once too often  %18lld %12lld\n\n",
-              static_cast<long long>(plain.nobody.twice + plain.same_instant.twice),
-              static_cast<long long>(nights.first.twice + nights.second.twice));
+              static_cast<long long>(plain_twice), static_cast<long long>(ours_twice));
   return Verdict(nights, first, second);
 }
 

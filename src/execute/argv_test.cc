@@ -1,6 +1,8 @@
 // Two thousand odd words through a real process, compared byte for byte: nothing on the way is a
 // shell.
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "base/random.h"
 #include "execute/process_runner_test.h"
 
@@ -50,7 +52,9 @@ TEST(Argv, OddValuesReachAShellByTheEnvironmentAlone) {
     request.values.params = {{"v", value}};
     request.env = {{.name = "DIR", .value = "{{param.v}}/x y"}};
     runner->Start(std::move(request));
-    EXPECT_EQ(runner.AwaitEnd(run).output.Joined(), value + '\0' + value + "/x y" + '\0' + value);
+    const absl::string_view end("\0", 1);
+    EXPECT_EQ(runner.AwaitEnd(run).output.Joined(),
+              absl::StrCat(value, end, value, "/x y", end, value));
   }
 }
 

@@ -20,7 +20,7 @@ class Left {
  public:
   explicit Left(const char* name) : folder_(parent_.path() + "/matins-node-dead") {
     std::filesystem::create_directories(folder_ + "/7");
-    std::ofstream(folder_ + "/lock");
+    const std::ofstream lock(folder_ + "/lock");
     const std::string record = GuardRecordOf(folder_ + "/7");
     const std::string child = parent_.File("child");
     const std::string text = absl::StrCat("sleep 600 & echo $! > ", child, "; wait");

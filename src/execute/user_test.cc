@@ -5,7 +5,6 @@
 namespace matins {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // A user that no machine has an entry for; the lookup stands in for the name service.

@@ -59,8 +59,7 @@ TEST(CheckName, RefusesWhatBreaksRoutesAndFiles) {
                            "a:b",
                            "a\\b",
                            "a;b",
-                           "a\x7f"
-                           "b",
+                           "a\177b",
                            "a\u00a0b",
                            "a\u200bb",
                            "a\u202eb",

@@ -21,7 +21,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::Pair;
 
 const absl::Time kNow = absl::FromUnixSeconds(1793318400);

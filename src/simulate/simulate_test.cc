@@ -13,7 +13,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
-using ::testing::UnorderedElementsAre;
 
 absl::Time At(int month, int day, int hour = 0, int minute = 0, int second = 0) {
   return absl::FromCivil(absl::CivilSecond(2026, month, day, hour, minute, second),
