@@ -52,6 +52,12 @@ std::string BackfillText(const BackfillArgs& args, const BackfillAnswer& answer)
                     answer.cascade.size(), " of jobs that come after ", job,
                     args.request.dry_run ? ", would be" : ", are", " computed again\n");
   }
+  for (const PeriodRow& row : answer.stale) {
+    absl::StrAppend(&text, row.key.job, " ", row.key.period,
+                    " was started meanwhile on what is computed again; when run ", row.fence,
+                    " has ended: matins run ", row.key.job, " --date ", row.key.period,
+                    " --again --reason \"...\"\n");
+  }
   if (!answer.run.empty()) absl::StrAppend(&text, TermsText(args, answer));
   if (answer.id != 0) {
     absl::StrAppend(&text, "back-fill ", answer.id, ": `matins backfills show ", answer.id,
@@ -73,7 +79,13 @@ nlohmann::json AnswerJson(const BackfillArgs& args, const BackfillAnswer& answer
   for (const PeriodKey& key : answer.cascade) {
     cascade.push_back({{"job", key.job}, {"period", key.period}});
   }
+  nlohmann::json stale = nlohmann::json::array();
+  for (const PeriodRow& row : answer.stale) {
+    stale.push_back(
+        {{"job", row.key.job}, {"period", row.key.period}, {"run", absl::StrCat(row.fence)}});
+  }
   return {{"job", args.request.job},
+          {"stale", stale},
           {"dry_run", args.request.dry_run},
           {"backfill", answer.id == 0 ? nlohmann::json() : nlohmann::json(answer.id)},
           {"run", answer.run},

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "base/fault.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "job/json.h"
@@ -116,6 +117,7 @@ class Backfilling {
   absl::Status Plan() {
     ASSIGN_OR_RETURN(const Planned planned, Planned::Read(session_, request_.job));
     const ResolvedJob& job = planned.current();
+    now_ = planned.now();
     answer_ = {};
     RETURN_IF_ERROR(TakeWindow(planned));
     ASSIGN_OR_RETURN(const std::vector<PeriodRow> existing,
@@ -132,6 +134,38 @@ class Backfilling {
     open_.act = session_.MakeAct(request_.reason.empty() ? "backfill" : request_.reason);
     answer_.source_window = job.job.backfill.source_window;
     TellAtATime(job.job, request_, answer_);
+    return absl::OkStatus();
+  }
+
+  // Once it is open: a period that others started between the look and the opening has read what is
+  // computed again. It is opened as well, by an act of its own, or told where it still runs.
+  absl::Status TakeOvertakers() {
+    if (!request_.cascade) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::vector<CascadeJob> jobs, ReadCascadeJobs(session_));
+    ASSIGN_OR_RETURN(const std::vector<PeriodRow> rows, ReadLater(jobs));
+    std::map<PeriodKey, const PeriodRow*> by_key;
+    for (const PeriodRow& row : rows) by_key[row.key] = &row;
+    Cascade found = PlanCascade(request_.job, first_.due, first_.day, jobs, rows, now_);
+    for (const PeriodKey& key : found.reopen) {
+      const PeriodRow& row = *by_key.at(key);
+      if (row.backfill_id == answer_.id) continue;
+      const absl::Status opened = session_.acts().Reopen(key, row.params, open_.act);
+      if (absl::IsFailedPrecondition(opened)) {
+        answer_.stale.push_back(row);
+        continue;
+      }
+      RETURN_IF_ERROR(opened);
+      if (key.job == request_.job) {
+        answer_.later.push_back(key.period);
+        answer_.run.push_back(key.period);
+        answer_.reopen.push_back(key.period);
+      } else {
+        answer_.cascade.push_back(key);
+      }
+    }
+    for (PeriodRow& row : found.running) {
+      if (row.backfill_id != answer_.id) answer_.stale.push_back(std::move(row));
+    }
     return absl::OkStatus();
   }
 
@@ -173,13 +207,19 @@ class Backfilling {
     for (const PeriodKey& key : plan.unfillable) answer_.unfillable.push_back(key.period);
   }
 
-  absl::Status TakeCascade(const Planned& planned) {
-    ASSIGN_OR_RETURN(const std::vector<CascadeJob> jobs, ReadCascadeJobs(session_));
+  // The job's own rows and those of all that come after it, from the first day on.
+  absl::StatusOr<std::vector<PeriodRow>> ReadLater(const std::vector<CascadeJob>& jobs) {
     ASSIGN_OR_RETURN(std::vector<PeriodRow> rows, RowsFrom(session_, request_.job, first_.day));
     for (const std::string& name : JobsAfter(request_.job, jobs)) {
       ASSIGN_OR_RETURN(std::vector<PeriodRow> more, RowsFrom(session_, name, first_.day));
       rows.insert(rows.end(), more.begin(), more.end());
     }
+    return rows;
+  }
+
+  absl::Status TakeCascade(const Planned& planned) {
+    ASSIGN_OR_RETURN(const std::vector<CascadeJob> jobs, ReadCascadeJobs(session_));
+    ASSIGN_OR_RETURN(const std::vector<PeriodRow> rows, ReadLater(jobs));
     const Cascade cascade =
         PlanCascade(request_.job, first_.due, first_.day, jobs, rows, planned.now());
     if (!cascade.running.empty()) {
@@ -222,6 +262,7 @@ class Backfilling {
   OpenBackfillRequest open_;
   BackfillAnswer answer_;
   First first_;
+  absl::Time now_;  // the store's, at the look
 };
 
 }  // namespace
@@ -244,8 +285,11 @@ absl::StatusOr<BackfillAnswer> BackfillJob(Session& session, const BackfillReque
       if (!answers.jobs.empty() && answers.jobs.front().written) return plan.answer();
       continue;
     }
+    MATINS_FAULT_POINT("backfill.before_open");
     ASSIGN_OR_RETURN(plan.answer().id, session.acts().OpenBackfill(open));
-    if (plan.answer().id != 0) return plan.answer();
+    if (plan.answer().id == 0) continue;
+    RETURN_IF_ERROR(plan.TakeOvertakers());
+    return plan.answer();
   }
   return absl::AbortedError(absl::StrCat("job '", request.job,
                                          "' was planned by another at the same moment, ", kTries,

@@ -29,10 +29,13 @@ struct BackfillRequest {
   std::string reason;  // needed by kAll and by cascade
 };
 struct BackfillAnswer {
-  int64_t id = 0;                   // 0: a dry run, or nothing was to be done
-  std::vector<std::string> run;     // the job's periods that will run, oldest first
-  std::vector<std::string> later;   // after `to`: of a cascade, among them
-  std::vector<PeriodKey> cascade;   // of the jobs that come after it, in order
+  int64_t id = 0;                  // 0: a dry run, or nothing was to be done
+  std::vector<std::string> run;    // the job's periods that will run, oldest first
+  std::vector<std::string> later;  // after `to`: of a cascade, among them
+  std::vector<PeriodKey> cascade;  // of the jobs that come after it, in order
+  // Of a cascade: started by somebody between its look and its opening, so that they still read
+  // what is computed again. Those that were DONE by then are opened too; these run.
+  std::vector<PeriodRow> stale;
   std::vector<std::string> reopen;  // the job's that are opened again, among them
   std::vector<std::string> left;    // left as they are
   // Past the source's window, so that no run could fill them: SKIPPED(unfillable).

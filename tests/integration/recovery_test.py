@@ -1,10 +1,12 @@
 """Controlled recovery as a person does it: back-fills with their terms, paused and cancelled; new attempts; held periods."""
 import functools
+import json
 import os
+import signal
 from datetime import datetime, timedelta, timezone
 
 from cases_run_test import Cases, day, job, jobs
-from support import eventually, for_each_store, main
+from support import MATINS, Calls, eventually, for_each_store, main
 
 each_store = functools.partial(for_each_store, kinds=('sqlite', 'postgresql', 'mariadb'))
 PARALLEL = ('overlap: allow', 'backfill: { order: none }')
@@ -14,7 +16,7 @@ def minutes(ahead):
     return (datetime.now(timezone.utc) + timedelta(minutes=ahead)).strftime('%H:%M')
 
 
-class Recovery(Cases):
+class Recovery(Calls, Cases):
 
     def done(self, name):
         return [run['period'] for run in reversed(self.runs(name)) if run['status'] == 'DONE']
@@ -161,6 +163,29 @@ class Backfills(Recovery):
         self.refused(4, 'backfill', 'j', '--from', day(2), '--to', day(2), '--reprocess', 'all', '--cascade', '--reason', 'r',
                      says=[run, 'matins cancel'])
         self.assertEqual(self.row('j', day(2))['generation'], 1)
+        self.open('gate')
+
+    def test_a_cascade_takes_what_overtook_it(self):
+        """Between its look and its opening others start what comes after: one period is DONE by then, one still runs."""
+        self.apply(jobs(job('settle', 'true', *PARALLEL),
+                        job('recon', f'test $MATINS_BIZ_DATE != {day(3)} || {self.until("gate")}', *PARALLEL, 'after: [{ job: settle }]')))
+        first = self.node()
+        self.backfill('settle', 3, 2)
+        eventually('what they come after', lambda: len(self.done('settle')) == 2)
+        self.assertEqual(first.stop(), 0)
+        self.backfill('recon', 3, 2, '--max-parallel', '2')
+        words = ('backfill', 'settle', '--from', day(3), '--to', day(3), '--reprocess', 'all', '--cascade', '--reason', 'r', '-o', 'json')
+        call = self.begin([MATINS, *words], {**self.env(), 'MATINS_FAULTS': 'backfill.before_open=stop@1'})
+        eventually('it to be stopped', lambda: open(f'/proc/{call.pid}/stat').read().rsplit(')', 1)[1].split()[0] == 'T')
+        self.node()
+        run = self.started('recon', day(3))['run']
+        eventually('the other', lambda: self.status_of('recon', day(2)) == 'DONE')
+        call.send_signal(signal.SIGCONT)
+        answer = json.loads(self.ended(call, 0))
+        self.assertEqual((answer['run'], answer['later']), ([day(3), day(2)], [day(2)]))
+        self.assertEqual(answer['cascade'], [{'job': 'recon', 'period': day(2)}])
+        self.assertEqual(answer['stale'], [{'job': 'recon', 'period': day(3), 'run': run}])
+        eventually('what was overtaken', lambda: self.row('recon', day(2))['generation'] == 2 and self.status_of('recon', day(2)) == 'DONE')
         self.open('gate')
 
 
