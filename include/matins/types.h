@@ -41,6 +41,11 @@ struct SchedulerOptions {
   // process, fewer are better.
   int slots = 2000;
   int global_limit = 0;  // runs in the whole store at a time; 0: none
+  // When this node audits all jobs of the store, cron in UTC. Empty: "37 * * * *".
+  std::string audit;
+  // redis://HOST:6379, asked before the store's lock by jobs with `lock: { provider: redis }`.
+  // Empty: the store's lock alone. Not with a TestClock.
+  std::string redis;
   // Stands in every recorded act. Empty: "program:USER@HOST".
   std::string who;
   // Called from any thread, many at a time; quick, and never back into the scheduler.

@@ -16,11 +16,13 @@
 #include "base/time.h"
 #include "job/names.h"
 #include "job/parse.h"
+#include "lease/redis_url.h"
 #include "library/drive.h"
 #include "ops/jobs.h"
 #include "ops/node.h"
 #include "ops/runs.h"
 #include "ops/session.h"
+#include "schedule/schedule.h"
 #include "store/database.h"
 
 namespace matins {
@@ -60,6 +62,41 @@ absl::Status CheckOptions(const SchedulerOptions& options, bool by_hand) {
   }
   for (const std::string& label : options.labels) {
     RETURN_IF_ERROR(CheckName("SchedulerOptions::labels", label));
+  }
+  if (!options.audit.empty()) {
+    RETURN_IF_ERROR(Annotate(Schedule::Parse(options.audit, {.zone = absl::UTCTimeZone()}).status(),
+                             "SchedulerOptions::audit"));
+  }
+  if (options.redis.empty()) return absl::OkStatus();
+  if (by_hand) {
+    return BadInput("SchedulerOptions::redis", "a lock in Redis ends by Redis's clock",
+                    "leave it out with a TestClock: the store's own lock is asked");
+  }
+  return Annotate(ParseRedisUrl(options.redis).status(), "SchedulerOptions::redis");
+}
+
+// What a file says of a node is this scheduler's to say; nothing of it is taken without effect.
+absl::Status CheckOfNode(const std::string& name, const JobFile& file,
+                         const SchedulerOptions& options) {
+  if (!file.store.empty() && file.store != options.store) {
+    return BadInput(name, "store: names another store than this scheduler's",
+                    "take it out: SchedulerOptions::store says where the jobs go");
+  }
+  if (file.global_limit && *file.global_limit != options.global_limit) {
+    return BadInput(name, "limits.global: is not this scheduler's",
+                    "take it out: SchedulerOptions::global_limit says it");
+  }
+  if (!file.audit.empty() && file.audit != options.audit) {
+    return BadInput(name, "audit: is not this scheduler's",
+                    "take it out: SchedulerOptions::audit says it; a job's own audit: is taken");
+  }
+  if (!file.redis.empty() && file.redis != options.redis) {
+    return BadInput(name, "redis: is not this scheduler's",
+                    "take it out: SchedulerOptions::redis says it");
+  }
+  if (file.alerts != AlertConfig()) {
+    return BadInput(name, "alerts: and ping: are of nodes that send, and a scheduler does not",
+                    "give them to a `matins serve` on this store: it tells what happens here too");
   }
   return absl::OkStatus();
 }
@@ -127,18 +164,7 @@ absl::StatusOr<Applied> Core::Apply(const std::string& name, absl::string_view y
   ParseOptions parse;
   parse.now = clock.WallNow();
   ASSIGN_OR_RETURN(const JobFile file, ParseJobText(name, yaml, parse));
-  if (!file.store.empty() && file.store != options_.store) {
-    return BadInput(name, "store: names another store than this scheduler's",
-                    "take it out: SchedulerOptions::store says where the jobs go");
-  }
-  if (file.global_limit && *file.global_limit != options_.global_limit) {
-    return BadInput(name, "limits.global: is not this scheduler's",
-                    "take it out: SchedulerOptions::global_limit says it");
-  }
-  if (!file.audit.empty()) {
-    return BadInput(name, "audit: is a node's, and this scheduler's is fixed",
-                    "take it out; a job's own audit: is taken");
-  }
+  RETURN_IF_ERROR(CheckOfNode(name, file, options_));
   ASSIGN_OR_RETURN(Session session, Session::Open(*database_, options_.who));
   ApplyFileOptions apply;
   apply.source = options.source.empty() ? name : options.source;

@@ -28,6 +28,8 @@ absl::StatusOr<std::unique_ptr<Drive>> DriveByThreads(DriveParts parts) {
   config.store_url = parts.options.store;
   config.labels = parts.options.labels;
   config.slots = parts.options.slots;
+  config.audit = parts.options.audit;
+  config.redis_url = parts.options.redis;
   config.global_limit = parts.options.global_limit;
   config.runtime_folder = parts.options.runtime_folder;
   config.give_back_program = parts.options.matins_program;

@@ -242,6 +242,33 @@ TEST_F(Running, RefusesABadJobWithEachMistakeAndItsMend) {
   EXPECT_THAT(std::string(elsewhere.message()), HasSubstr("SchedulerOptions::store"));
 }
 
+TEST_F(Running, TakesNothingOfAFileThatItWouldNotKeep) {
+  options.audit = "7 * * * *";
+  options.redis = "redis://127.0.0.1:1";
+  Open();
+  const auto refusal = [&](const std::string& line) {
+    return std::string(scheduler->Apply(line + "\njobs: []\n").status().message());
+  };
+  EXPECT_THAT(refusal("audit: \"8 * * * *\""), HasSubstr("SchedulerOptions::audit"));
+  EXPECT_THAT(refusal("redis: redis://127.0.0.1:2"), HasSubstr("SchedulerOptions::redis"));
+  EXPECT_THAT(refusal("limits: { global: 3 }"), HasSubstr("SchedulerOptions::global_limit"));
+  EXPECT_THAT(refusal("ping: 'https://ping.example/1'"), HasSubstr("matins serve"));
+  EXPECT_EQ(refusal("audit: \"7 * * * *\"\nredis: redis://127.0.0.1:1"), "");
+}
+
+TEST_F(Running, AuditsAllJobsWhenItIsTold) {
+  options.audit = "* * * * * *";
+  Open();
+  ASSERT_TRUE(scheduler->Apply(NightlyJob()).ok());
+  ASSERT_TRUE(scheduler->Start().ok());
+  Sqlite store(folder.File("matins.db"));
+  // A second one within an hour: not by the default.
+  while (store.Number("SELECT count(*) FROM job_audit WHERE beat = 'store' AND finished_at IS NOT "
+                      "NULL") < 2) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+}
+
 TEST_F(Running, RefusesBadOptions) {
   const auto refusal = [&] { return std::string(Scheduler::Open(options).status().message()); };
   options.slots = 0;
@@ -250,12 +277,21 @@ TEST_F(Running, RefusesBadOptions) {
   options.labels = {"not a label"};
   EXPECT_THAT(refusal(), HasSubstr("SchedulerOptions::labels"));
   options.labels.clear();
+  options.audit = "61 * * * *";
+  EXPECT_THAT(refusal(), HasSubstr("SchedulerOptions::audit"));
+  options.audit.clear();
+  options.redis = "localhost";
+  EXPECT_THAT(refusal(), HasSubstr("SchedulerOptions::redis"));
+  options.redis.clear();
   options.store = "";
   EXPECT_THAT(refusal(), HasSubstr("SchedulerOptions::store"));
   TestClock clock(At(1, 0));
   options.clock = &clock;
   options.store = "postgresql://nobody@127.0.0.1/none";
   EXPECT_THAT(refusal(), HasSubstr("SchedulerOptions::clock"));
+  options.store.clear();
+  options.redis = "redis://127.0.0.1:1";
+  EXPECT_THAT(refusal(), HasSubstr("SchedulerOptions::redis"));
 }
 
 TEST_F(Running, RefusesWhatComesAtTheWrongTime) {
