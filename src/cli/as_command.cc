@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "cli/exit_code.h"
+#include "job/key_template.h"
 
 namespace matins {
 
@@ -24,6 +25,13 @@ absl::Status FillPlace(ExecProgram& program, absl::string_view example) {
   umask(mask);
   program.umask = static_cast<int>(mask);
   return absl::OkStatus();
+}
+
+absl::Status FillProgram(ExecProgram& program, absl::string_view example) {
+  for (const std::string& word : program.command) {
+    RETURN_IF_ERROR(Annotate(CheckRunTemplate(word), "COMMAND"));
+  }
+  return FillPlace(program, example);
 }
 
 int CodeOf(const ExecAnswer& answer) {

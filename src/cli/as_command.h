@@ -14,6 +14,9 @@ namespace matins {
 // command.
 absl::Status FillPlace(ExecProgram& program, absl::string_view example);
 
+// The same for a command whose words are templates, as `run.command`.
+absl::Status FillProgram(ExecProgram& program, absl::string_view example);
+
 // The command's code; what there is to say of ourselves is kExecOwn and a code of exit_code.h.
 int CodeOf(const ExecAnswer& answer);
 

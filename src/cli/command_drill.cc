@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "cli/as_command.h"
 #include "cli/commands.h"
 #include "cli/exec_host.h"
 #include "nlohmann/json.hpp"
@@ -52,6 +53,12 @@ void PrintReport(const DrillReport& report, const Shell& shell) {
 absl::Status RunDrill(Session& session, Shell& shell, DrillArgs& args) {
   ASSIGN_OR_RETURN(args.request.timeout, From("--timeout", ParseDuration(args.timeout)));
   ASSIGN_OR_RETURN(args.request.store_url, shell.StoreUrl());
+  if (!shell.rest().empty()) {
+    args.request.here = true;
+    args.request.program.command = shell.rest();
+    args.request.program.pass_streams = false;  // standard output is the report's
+    RETURN_IF_ERROR(FillProgram(args.request.program, "matins drill JOB -- ./recon.sh"));
+  }
   if (args.request.reason.empty()) args.request.reason = "a drill";
   ASSIGN_OR_RETURN(const std::unique_ptr<TerminalHost> host, TerminalHost::Open(shell.json()));
   ASSIGN_OR_RETURN(const DrillReport report, Drill(session, args.request, *host));
@@ -127,6 +134,9 @@ void AddDrillCommand(CLI::App& app, Shell& shell) {
       "drill",
       "delete a job's newest DONE periods, have them filled again, and compare; exit code 1 where "
       "that fails");
+  command.footer(
+      "Of a job that calls of `matins exec` run, the command is said as there: matins drill JOB "
+      "--days 3 -- ./recon.sh");
   auto args = std::make_shared<DrillArgs>();
   command.add_option("JOB", args->request.job, "the job; not needed with --list and --restore");
   command.add_option("--days", args->request.days, "how many periods; default 3")

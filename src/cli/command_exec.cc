@@ -13,7 +13,6 @@
 #include "cli/as_command.h"
 #include "cli/commands.h"
 #include "cli/exec_host.h"
-#include "job/key_template.h"
 #include "job/names.h"
 #include "job/parse.h"
 #include "lease/redis_url.h"
@@ -126,13 +125,6 @@ absl::Status Define(const Shell& shell, ExecArgs& args) {
   return absl::OkStatus();
 }
 
-absl::Status FillProgram(ExecProgram& program) {
-  for (const std::string& word : program.command) {
-    RETURN_IF_ERROR(Annotate(CheckRunTemplate(word), "COMMAND"));
-  }
-  return FillPlace(program, "matins exec JOB ... -- ./recon.sh");
-}
-
 absl::StatusOr<ExecAnswer> Exec(const Shell& shell, ExecArgs& args) {
   ASSIGN_OR_RETURN(const std::unique_ptr<TerminalHost> host, TerminalHost::Open(args.quiet));
   ExecRequest& request = args.request;
@@ -144,7 +136,7 @@ absl::StatusOr<ExecAnswer> Exec(const Shell& shell, ExecArgs& args) {
                     : args.if_held == "fail" ? IfHeld::kFail
                                              : IfHeld::kSkip;
   request.program.command = shell.rest();
-  RETURN_IF_ERROR(FillProgram(request.program));
+  RETURN_IF_ERROR(FillProgram(request.program, "matins exec JOB ... -- ./recon.sh"));
   RETURN_IF_ERROR(Define(shell, args));
   request.give_back_program = OwnProgram();
   return ExecJob(request, *host);

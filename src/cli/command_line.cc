@@ -19,7 +19,7 @@ bool IsCommand(const CLI::App& app, const std::string& name) {
 // "matins job show": the command as far as it was understood.
 std::string CommandOf(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
-  const std::string name = app.get_name();
+  const std::string& name = app.get_name();
   return chosen.empty() ? name : absl::StrCat(name, " ", CommandOf(*chosen.front()));
 }
 
@@ -78,9 +78,9 @@ int RunCommandLine(int argc, char** argv) {
   Shell shell;
   const absl::string_view first = argc > 1 ? argv[1] : "";
   const bool is_exec = first == "exec" || first == "lock";
+  if (is_exec || first == "drill") argc = TakeRest(argc, argv, shell);
   if (is_exec) {
     // It stands in front of every line of a crontab: its start is all that many runs cost.
-    argc = TakeRest(argc, argv, shell);
     first == "exec" ? AddExecCommand(app, shell) : AddLockCommand(app, shell);
   } else {
     AddAll(app, shell);

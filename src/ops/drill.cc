@@ -47,9 +47,14 @@ absl::Status CheckDefinition(const Job& job, const DrillRequest& request) {
                    "Give it one: check: { command: [\"./count\", \"{{biz_date}}\"] } "
                    "(docs/jobs.md), and let it run as often as is to be drilled");
   }
-  if (job.run.kind == RunKind::kExec) {
+  const bool given = !request.program.command.empty();
+  if (job.run.kind == RunKind::kExec && !given) {
     return Refused(job.name, "is run by calls of `matins exec`, each with a command of its own",
-                   "Delete a row of job_watermark and call it again");
+                   absl::StrCat("Say that command: matins drill ", job.name, " --here -- COMMAND"));
+  }
+  if (job.run.kind != RunKind::kExec && given) {
+    return Refused(job.name, "is run by what its own `run` says",
+                   "Leave the command out; only jobs that `matins exec` runs need it");
   }
   if (request.here && job.run.kind == RunKind::kHandler) {
     return Refused(job.name, "runs a handler of the program that embeds Matins",

@@ -24,6 +24,8 @@ struct DrillRequest {
   absl::Duration timeout = absl::Hours(1);
   // Fill them by this process, which is a node of the job alone meanwhile, beside any that serve.
   bool here = false;
+  // What this process runs, of a job that calls of `matins exec` run: that job alone needs it.
+  ExecProgram program;
   std::vector<std::string> labels;  // of this node
   std::string store_url;            // for its guards
 };
@@ -53,9 +55,10 @@ std::string DrillReportJson(const DrillReport& report);
 // Passes only if each period is DONE again by an attempt that says what it did, and each figure of
 // its check is what it was. What was not filled is put back, also where a signal ends the wait.
 // FailedPrecondition, with nothing deleted: the job is not `misfire: each`, has no check, is
-// suspended, is run by calls of exec, has a FAILED period or fewer DONE ones with figures than are
+// suspended, has a FAILED period or fewer DONE ones with figures than are
 // asked for; planning would not fill them all (cap, age, source window); no living node could run
-// it and `here` is not set; another drill of it is under way.
+// it and `here` is not set; it is run by calls of exec and `program` is empty, or the other way
+// about; another drill of it is under way.
 absl::StatusOr<DrillReport> Drill(Session& session, const DrillRequest& request, ExecHost& host);
 
 // What drills that died have left undone, of `job` or (empty) of all.

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "engine/timing.h"
 #include "execute/process_runner.h"
+#include "ops/exec_runner.h"
 #include "ops/node.h"
 
 namespace matins {
@@ -26,10 +27,19 @@ absl::StatusOr<std::unique_ptr<DrillNode>> DrillNode::Open(const DrillRequest& r
   options.call_deadline = std::min(options.call_deadline, CallDeadline(lease));
   ASSIGN_OR_RETURN(node->database_, DatabaseFromUrl(request.store_url, options));
   ASSIGN_OR_RETURN(std::unique_ptr<Store> store, node->database_->Open());
-  ASSIGN_OR_RETURN(node->runner_, OpenProcessRunner({}));
+  const bool exec = !request.program.command.empty();
+  if (exec) {
+    auto runner = std::make_unique<ExecRunner>(request.program);
+    runner->SetWakeUp([&host] { host.WakeUp(); });
+    RETURN_IF_ERROR(runner->GetReady());
+    node->runner_ = std::move(runner);
+  } else {
+    ASSIGN_OR_RETURN(node->runner_, OpenProcessRunner({}));
+  }
   node->runner_->SetWakeUp([&host] { host.WakeUp(); });
   JobTurnParts parts;
   parts.options.id = {NewNodeName(), request.labels};
+  if (exec) parts.options.id.labels.push_back(kExecLabel);
   parts.options.give_back_program = OwnProgram();
   parts.options.store_url = request.store_url;
   parts.job = request.job;

@@ -14,13 +14,19 @@ absl::Status ExecRunner::GetReady() {
   return absl::OkStatus();
 }
 
+void ExecRunner::SetWakeUp(std::function<void()> wake_up) {
+  wake_up_ = std::move(wake_up);
+  if (processes_ != nullptr) processes_->SetWakeUp(wake_up_);
+}
+
 void ExecRunner::Start(RunRequest request) {
   // Else it is the job's check, a program of its own.
   if (request.run > 0) {
     ended_.reset();
     not_started_.reset();
     request.program = {.argv = program_.command};
-    request.inherit_environment = request.pass_streams = true;
+    request.inherit_environment = true;
+    request.pass_streams = program_.pass_streams;
   }
   if (request.dir.empty()) request.dir = program_.dir;
   if (!request.umask) request.umask = program_.umask;

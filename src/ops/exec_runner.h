@@ -17,6 +17,7 @@ struct ExecProgram {
   std::vector<std::string> command;  // with templates, as `run.command`
   std::string dir;                   // where the job names none: the caller's own
   int umask = 022;                   // the same
+  bool pass_streams = true;          // its streams are the caller's, beside what the store keeps
 };
 
 // Around the runner of processes, which is opened when there is something to run: a call that finds
@@ -40,7 +41,7 @@ class ExecRunner final : public Runner {
   void MoveDeadlines(absl::Span<const DeadlineMove> moves) override;
   void Reply(int64_t run, int64_t ask, RunAnswer answer) override;
   std::vector<RunnerEvent> Poll() override;
-  void SetWakeUp(std::function<void()> wake_up) override { wake_up_ = std::move(wake_up); }
+  void SetWakeUp(std::function<void()> wake_up) override;
 
  private:
   const ExecProgram program_;

@@ -28,7 +28,7 @@ class Drills(StoreCase):
         super().setUp()
         os.mkdir(os.path.join(self.folder, 'out'))
 
-    def jobs(self, body, more=''):
+    def jobs(self, body, more='', run=None):
         return f'''
 jobs:
   - name: recon
@@ -40,7 +40,7 @@ jobs:
     dir: {self.folder}
     lock: {{ ttl: 3s }}
     env: {{ PROGRAM: {MATINS} }}
-    run: {{ shell: {json.dumps(body)} }}
+    run: {run or f'{{ shell: {json.dumps(body)} }}'}
     check: {{ command: [/bin/sh, -c, "awk '{{ n += $1 }} END {{ print \\"differences=\\" n }}' out/$MATINS_BIZ_DATE"] }}
     {more}
 '''
@@ -99,6 +99,26 @@ jobs:
             self.assertEqual(period['figures'], {'differences': 3.0}, 'the results are there, by the first run')
             self.assertIn('nothing says that it did any work', period['problem'])
         self.assertEqual(node.stop(), 0)
+
+    def test_a_job_of_exec_is_filled_with_the_command_that_its_line_has(self):
+        self.write('go', '')
+        self.write('jobs.yaml', self.jobs('', run='{ exec: true }'))
+        line = '--', '/bin/sh', '-c', GOOD
+        self.ok('exec', 'recon', '-q', '--config', os.path.join(self.folder, 'jobs.yaml'), *line)
+        self.assertEqual(list(self.days().values()), ['DONE'] * DAYS)
+        self.refused(4, 'drill', 'recon', '--here', says=['-- COMMAND', 'nothing was deleted'])
+        report = self.drill('--days', '3', *line, code=0)
+        self.assertEqual([p['period'] for p in report['periods']], sorted(self.days())[-3:])
+        for period in report['periods']:
+            self.assertEqual(period['evidence'], 'result {"rows": 3}')
+            self.assertGreater(int(period['run']), int(period['old_run']))
+        report = self.drill('--days', '1', '--', '/bin/sh', '-c', NOTHING_TWICE, code=1)
+        self.assertIn('nothing says that it did any work', report['periods'][0]['problem'])
+        report = self.drill('--days', '2', '--', '/bin/sh', '-c', 'echo no; exit 3', code=1)
+        self.assertEqual(report['put_back'], sorted(self.days())[-2:])
+        self.assertEqual(set(self.days().values()), {'DONE'})
+        self.apply(self.jobs(GOOD), '--take-over')
+        self.refused(4, 'drill', 'recon', *line, says=['Leave the command out'])
 
     def test_a_job_that_books_twice_fails(self):
         node = self.served(DOUBLES)
