@@ -50,6 +50,8 @@ struct NodeOptions {
   absl::Duration clock_settle = absl::Minutes(5);
   std::string give_back_program;  // what a guard starts to give a lease back; empty: nothing
   std::string store_url;          // handed to it
+  // Its lanes are stepped when they ask for it, so that what comes later than that stood still.
+  bool stepped_on_time = false;
 };
 
 // A row that is to be started when the boot clock says `at`.

@@ -22,6 +22,8 @@ namespace {
 // Small enough that nobody waits for it; a long history goes in many turns.
 constexpr int kPurgedACall = 500;
 constexpr absl::Duration kRestAfter = absl::Seconds(15);
+// The worst in so long is told once: a host that limps all day is not an act for each tick.
+constexpr absl::Duration kToldAgain = absl::Minutes(1);
 
 }  // namespace
 
@@ -43,6 +45,7 @@ absl::StatusOr<absl::Duration> TickLane::Turn() {
   request.planner = planner_;
   request.idle_ahead = node_.options.quiet_ahead;
   request.stirs = node_.stirred.exchange(false);
+  request.stood_still = StoodStill(now);
   absl::StatusOr<TickAnswer> answered = store().Tick(request);
   if (!answered.ok()) {
     // Whoever else could judge the clock is cut off too, perhaps.
@@ -51,6 +54,10 @@ absl::StatusOr<absl::Duration> TickLane::Turn() {
     return answered.status();
   }
   const TickAnswer& answer = *answered;
+  if (request.stood_still > absl::ZeroDuration()) {
+    stood_still_ = absl::ZeroDuration();
+    next_told_ = now + kToldAgain;
+  }
   if (!asking_since_) asking_since_ = now;
   Note(answer);
   Rest(now);
@@ -62,8 +69,9 @@ absl::StatusOr<absl::Duration> TickLane::Turn() {
     next_purge_ = gone >= kPurgedACall ? now : now + node_.options.purge;
   }
   const bool rests = node_.quiet && next_purge_ > now;
-  return now +
-         (rests ? std::max(node_.options.tick, node_.options.quiet_tick) : node_.options.tick);
+  meant_ =
+      now + (rests ? std::max(node_.options.tick, node_.options.quiet_tick) : node_.options.tick);
+  return *meant_;
 }
 
 // Whatever the other lanes would have found by polling meanwhile, they look for when rest ends.
@@ -78,6 +86,12 @@ void TickLane::SetQuiet(bool quiet) {
     node_.Ring(LaneKind::kStart);
     node_.Ring(LaneKind::kReap);
   }
+}
+
+absl::Duration TickLane::StoodStill(absl::Duration now) {
+  if (!node_.options.stepped_on_time) return absl::ZeroDuration();
+  stood_still_ = std::max(stood_still_, now - meant_.value_or(now));
+  return stood_still_ >= kStoodStill && now >= next_told_ ? stood_still_ : absl::ZeroDuration();
 }
 
 // A node that has had nothing to do for a while keeps nothing that it can read again.

@@ -25,6 +25,8 @@ class TickLane final : public Lane {
   void Note(const TickAnswer& answer);
   void Rest(absl::Duration now);
   void SetQuiet(bool quiet);
+  // What of TickRequest::stood_still there is to tell.
+  absl::Duration StoodStill(absl::Duration now);
 
   const std::string planner_;
   int64_t done_ = 0;  // plans and claims of this node, when it last had any
@@ -34,6 +36,9 @@ class TickLane final : public Lane {
   absl::Duration next_purge_ = absl::ZeroDuration();
   std::optional<absl::Duration> asking_since_;  // by the boot clock: answered since then
   bool frozen_ = false;                         // as the last tick said of the clock
+  std::optional<absl::Duration> meant_;         // when the next tick is to be
+  absl::Duration stood_still_ = absl::ZeroDuration();
+  absl::Duration next_told_ = absl::ZeroDuration();
 };
 
 }  // namespace matins

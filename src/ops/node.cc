@@ -68,6 +68,7 @@ absl::StatusOr<std::unique_ptr<ServingNode>> ServingNode::Start(NodeConfig confi
   parts.options.global_limit = config.global_limit;
   parts.options.give_back_program = config.give_back_program;
   parts.options.store_url = config.store_url;
+  parts.options.stepped_on_time = true;
   parts.clock = &SystemClock();
   parts.runner = node->runner_.get();
   parts.history = node->history_.get();

@@ -12,9 +12,11 @@
 #include "job/json.h"
 #include "job/resolve.h"
 #include "lease/redis_url.h"
+#include "nlohmann/json.hpp"
 #include "ops/jobs.h"
 #include "ops/lock_lease.h"
 #include "ops/node.h"
+#include "store/rules.h"
 
 namespace matins {
 namespace {
@@ -24,7 +26,8 @@ constexpr absl::Duration kLockTtl = absl::Seconds(30);
 constexpr absl::Duration kPatience = absl::Seconds(5);
 constexpr absl::Duration kAuditAge = absl::Hours(26);
 constexpr absl::Duration kClockOff = absl::Seconds(2);
-constexpr int kRuns = 100, kDrills = 20, kAudits = 500;
+constexpr int kRuns = 100, kDrills = 20, kAudits = 500, kEvents = 10'000;
+constexpr absl::Duration kStillAge = absl::Hours(24 * 90);
 
 absl::StatusOr<std::unique_ptr<LockLease>> Holder(const PreflightRequest& request,
                                                   absl::string_view provider) {
@@ -71,8 +74,10 @@ absl::StatusOr<std::string> TryLock(LockLease& a, LockLease& b, std::string* mea
 }
 
 absl::StatusOr<JobFacts> ReadFacts(Session& session, JobRow row, const AuditFacts& store,
-                                   const std::vector<AuditRow>& audits) {
+                                   const std::vector<AuditRow>& audits,
+                                   const std::optional<StoodStill>& still) {
   JobFacts facts;
+  facts.still = still;
   facts.now = store.now;
   facts.audits = audits;
   ASSIGN_OR_RETURN(const Job definition, JobFromJson(row.definition));
@@ -209,6 +214,19 @@ PreflightCheck CheckAudits(const std::vector<AuditRow>& audits, absl::Time now,
   return check;
 }
 
+std::optional<StoodStill> LongestStoodStill(const std::vector<EventRow>& events, absl::Time since) {
+  std::optional<StoodStill> longest;
+  for (const EventRow& event : events) {
+    if (event.kind != kStoodStillEvent || event.at < since) continue;
+    const auto detail = nlohmann::json::parse(event.detail, nullptr, false);
+    const auto ms = detail.find("ms");
+    if (ms == detail.end() || !ms->is_number_integer()) continue;
+    const absl::Duration length = absl::Milliseconds(ms->get<int64_t>());
+    if (!longest || length > longest->length) longest = {length, event.at, event.who};
+  }
+  return longest;
+}
+
 absl::StatusOr<PreflightReport> Preflight(Session& session, const PreflightRequest& request) {
   std::vector<JobRow> rows;
   if (request.job.empty()) {
@@ -224,12 +242,14 @@ absl::StatusOr<PreflightReport> Preflight(Session& session, const PreflightReque
   ASSIGN_OR_RETURN(const std::vector<NodeRow> nodes, session.acts().ReadNodes());
   ASSIGN_OR_RETURN(const std::vector<AuditRow> audits, session.acts().ReadAudits("", kAudits));
   ASSIGN_OR_RETURN(const AuditFacts store, session.acts().ReadAuditFacts(request.job));
+  ASSIGN_OR_RETURN(const std::vector<EventRow> events, session.acts().ReadEvents("", kEvents));
+  const std::optional<StoodStill> still = LongestStoodStill(events, store.now - kStillAge);
   bool redis = !request.redis_url.empty();
   StartedBy started_by = rows.empty() ? StartedBy::kNodes : StartedBy::kExec;
   std::vector<PreflightCheck> of_jobs;
   for (JobRow& row : rows) {
     const std::string name = row.name;
-    const absl::StatusOr<JobFacts> facts = ReadFacts(session, std::move(row), store, audits);
+    const absl::StatusOr<JobFacts> facts = ReadFacts(session, std::move(row), store, audits, still);
     if (!facts.ok()) {
       of_jobs.push_back({name, "definition", PreflightLevel::kFail,
                          std::string(facts.status().message()), "mend and apply it"});

@@ -43,17 +43,27 @@ absl::StatusOr<PreflightReport> Preflight(Session& session, const PreflightReque
 
 // ---- the parts, for preflight.cc and its test ----
 
+// The longest that a node, or its store, stood still (TickRequest::stood_still).
+struct StoodStill {
+  absl::Duration length;
+  absl::Time at;     // when it was told
+  std::string node;  // "node:db1/1f0c22ab"
+};
+
 // What is known of a job; pure questions are asked of it.
 struct JobFacts {
   JobRow row;
-  std::optional<ResolvedJob> job;  // set
-  absl::Time version_from;         // of the current version; InfinitePast: the first
-  std::vector<RunRow> runs;        // newest first
-  std::vector<DrillRow> drills;    // newest first
-  std::vector<AuditRow> audits;    // newest first, of all beats
+  std::optional<ResolvedJob> job;   // set
+  absl::Time version_from;          // of the current version; InfinitePast: the first
+  std::vector<RunRow> runs;         // newest first
+  std::vector<DrillRow> drills;     // newest first
+  std::vector<AuditRow> audits;     // newest first, of all beats
+  std::optional<StoodStill> still;  // of any node; nothing: none is known
   absl::Time now;
 };
 std::vector<PreflightCheck> CheckJob(const JobFacts& facts);
+// Of events, newest first; those before `since` say nothing any more.
+std::optional<StoodStill> LongestStoodStill(const std::vector<EventRow>& events, absl::Time since);
 
 // Question one, by experiment: two holders with two values; what the other one holds is neither
 // taken nor released by who does not hold it, and fences rise. `provider`: "store" or "redis".

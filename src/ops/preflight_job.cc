@@ -232,17 +232,28 @@ void JobQuestions::Lease() {
     return Warn("lease", absl::StrCat("lease ", Rounded(ttl), "; no attempt is on record"),
                 "let it run, with the load it will have");
   }
+  const std::string still =
+      facts_.still
+          ? absl::StrCat(figures, "; ", facts_.still->node, " stood still for ",
+                         Rounded(facts_.still->length), " at ", FormatInstant(facts_.still->at))
+          : figures;
+  // Its last renewal may have been a quarter of the lease ago.
+  if (facts_.still && facts_.still->length > ttl * 3 / 4) {
+    return Warn("lease", still,
+                absl::StrCat("a lock.ttl of ", Rounded(2 * facts_.still->length),
+                             " bears that, or mend what the host or the store waited for"));
+  }
   if (lost_ > 0) {
-    return Warn("lease", figures,
+    return Warn("lease", still,
                 absl::StrCat("`matins runs ", job_.name,
                              "` says when; where a pause of host or store did it, a longer "
                              "lock.ttl"));
   }
   if (ttl < kShortLease) {
-    return Warn("lease", figures,
+    return Warn("lease", still,
                 "it bears pauses of a quarter of that; 10s and more survive a slow disk");
   }
-  Pass("lease", figures);
+  Pass("lease", still);
 }
 
 void JobQuestions::TimeOut() {
@@ -308,12 +319,8 @@ void JobQuestions::Audit() {
 void JobQuestions::Drill() {
   constexpr char kQuestion[] = "back-fill drilled";
   if (!each_) return Pass(kQuestion, absl::StrCat("not asked under ", Word(job_.misfire)));
-  if (job_.run.kind == RunKind::kExec) {
-    return Warn(kQuestion, "not by `matins drill`, which knows no command of it",
-                absl::StrCat("matins backfill ", job_.name,
-                             " --reprocess over three dates, then call `matins exec`"));
-  }
-  const std::string mend = absl::StrCat("matins drill ", job_.name, " --days 3");
+  const std::string mend = absl::StrCat("matins drill ", job_.name, " --days 3",
+                                        job_.run.kind == RunKind::kExec ? " -- COMMAND" : "");
   if (facts_.drills.empty()) return Fail(kQuestion, "never", mend);
   const DrillRow& newest = facts_.drills.front();
   const std::string at =

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "job/resolve.h"
+#include "store/rules.h"
 
 namespace matins {
 namespace {
@@ -71,6 +72,13 @@ std::string Answer(const JobFacts& facts, absl::string_view question) {
     if (check.question != question) continue;
     EXPECT_EQ(check.mend.empty(), check.level == PreflightLevel::kPass) << question;
     return absl::StrCat(PreflightWord(check.level), ": ", check.measured);
+  }
+  return "not asked";
+}
+
+std::string MendOf(const JobFacts& facts, absl::string_view question) {
+  for (const PreflightCheck& check : CheckJob(facts)) {
+    if (check.question == question) return check.mend;
   }
   return "not asked";
 }
@@ -172,6 +180,34 @@ TEST(Preflight, MonthsAndClockChangesAreAskedOfTheLinter) {
   EXPECT_THAT(Answer(GoodFacts(job), "lint schedule"), HasSubstr("warn: "));
 }
 
+TEST(Preflight, ALeaseHasToBearWhatStoodStill) {
+  const auto told = [](absl::Duration ago, absl::string_view detail) {
+    EventRow event;
+    event.kind = kStoodStillEvent;
+    event.at = kNow - ago;
+    event.who = "node:db1/1";
+    event.detail = std::string(detail);
+    return event;
+  };
+  EventRow other = told(kDay, "{\"ms\":99000}");
+  other.kind = "return";
+  JobFacts facts = GoodFacts();
+  EXPECT_EQ(LongestStoodStill({other, told(kDay, "?"), told(kDay, "{}")}, kNow - 90 * kDay),
+            std::nullopt);
+  facts.still =
+      LongestStoodStill({told(kDay, "{\"ms\":2500}"), told(2 * kDay, "{\"ms\":22500}"),
+                         told(3 * kDay, "{\"ms\":9000}"), told(91 * kDay, "{\"ms\":80000}")},
+                        kNow - 90 * kDay);
+  ASSERT_TRUE(facts.still.has_value());
+  EXPECT_EQ(facts.still->length, absl::Milliseconds(22500));
+  EXPECT_THAT(Answer(facts, "lease"),
+              HasSubstr("pass: lease 30s, 0 of the last 3 attempt(s) lost"));
+  EXPECT_THAT(Answer(facts, "lease"), HasSubstr("node:db1/1 stood still for 22s at 2026-10-28"));
+  facts.still->length = absl::Milliseconds(22501);
+  EXPECT_THAT(Answer(facts, "lease"), HasSubstr("warn: "));
+  EXPECT_THAT(MendOf(facts, "lease"), HasSubstr("lock.ttl of 45s"));
+}
+
 // No daemon stands behind them: crontab lines call `matins exec`, and one calls `matins audit`.
 TEST(Preflight, AsksForNoNodeWhereExecStartsAllJobs) {
   StoreStatus status;
@@ -195,7 +231,8 @@ TEST(Preflight, AsksForNoNodeWhereExecStartsAllJobs) {
   facts.audits.clear();
   facts.drills.clear();
   EXPECT_THAT(Answer(facts, "audit"), HasSubstr("warn: no node has looked"));
-  EXPECT_THAT(Answer(facts, "back-fill drilled"), HasSubstr("warn: not by `matins drill`"));
+  EXPECT_EQ(Answer(facts, "back-fill drilled"), "fail: never");
+  EXPECT_THAT(MendOf(facts, "back-fill drilled"), HasSubstr("--days 3 -- COMMAND"));
 }
 
 TEST(Preflight, ClocksOfNodesAreMeasuredOrNotPassed) {

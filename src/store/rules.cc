@@ -83,6 +83,10 @@ std::string JsonArray(absl::Span<const std::string> words) {
                       "]");
 }
 
+std::string StoodStillDetail(absl::Duration length) {
+  return absl::StrCat("{\"ms\":", absl::ToInt64Milliseconds(length), "}");
+}
+
 Outcome::Kind LossOf(const LossRule& rule, int losses_before, bool has_checkpoint) {
   if (rule.recovery == "hold") return Outcome::Kind::kHeld;
   if (rule.recovery == "resume" && !has_checkpoint) return Outcome::Kind::kHeld;

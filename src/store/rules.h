@@ -29,6 +29,10 @@ inline absl::Time JustBefore(absl::Time change) { return change - absl::Microsec
 inline constexpr absl::Duration kHoldFor = absl::Seconds(2);
 // A node without a Tick for so long counts as gone.
 inline constexpr absl::Duration kNodeGone = absl::Seconds(30);
+// A node that comes so much too late with its tick has stood still, or its store has.
+inline constexpr absl::Duration kStoodStill = absl::Seconds(2);
+inline constexpr char kStoodStillEvent[] = "stood_still";
+std::string StoodStillDetail(absl::Duration length);  // {"ms":2500}
 // The clock may step back so far without notice, and forward so far beyond what CLOCK_BOOTTIME
 // explains (I8).
 inline constexpr absl::Duration kStepBack = absl::Seconds(2);

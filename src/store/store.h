@@ -233,6 +233,10 @@ struct TickRequest {
   // The node had come to rest and works again: those who wait in AwaitChange are told, as they are
   // of an act.
   bool stirs = false;
+  // By how much a tick came later than it was meant to, at worst since that was last told: the node
+  // stood still, or the store did not answer. From kStoodStill on it is kept, as an act of the
+  // node's (`stood_still` in job_event), which says what leases have to bear.
+  absl::Duration stood_still;
 };
 
 struct TickAnswer {

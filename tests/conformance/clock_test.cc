@@ -35,6 +35,21 @@ TEST_F(Clock, NeverGoesBackAndASmallStepIsAbsorbed) {
   EXPECT_EQ(answer.now, At(100));
 }
 
+TEST_F(Clock, ANodeThatStoodStillSaysSoAndItIsKept) {
+  TickRequest request;
+  request.node.name = "n1";
+  request.wall = At(0);
+  request.stood_still = absl::Milliseconds(1999);
+  ASSERT_OK(store().Tick(request).status());
+  request.stood_still = absl::Milliseconds(4200);
+  ASSERT_OK(store().Tick(request).status());
+  ASSERT_OK_AND_ASSIGN(std::vector<EventRow> events, acts().ReadEvents("", 10));
+  std::erase_if(events, [](const EventRow& event) { return event.kind != "stood_still"; });
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].who, "node:n1");
+  EXPECT_EQ(events[0].detail, "{\"ms\":4200}");
+}
+
 TEST_F(Clock, AStepBackFreezesAtOnceAndRevivesNothing) {
   const Job job = PlainJob("a");
   ASSERT_OK(ApplyJobs(acts(), {job}));

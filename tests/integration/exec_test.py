@@ -163,11 +163,14 @@ class Exec(ExecCase):
         self.expect(0, 'recon', *says, '--apply', '--force')
 
     def test_a_fire_soon_to_come_is_waited_for(self):
+        """C189: a host whose clock is ahead calls early; the run counts for the fire that was meant, not for the one before."""
         schedule = in_seconds(4)
         self.expect(0, 'recon', '--schedule', schedule, '--misfire', 'skip', run=('sh', '-c', 'echo ran >> ran'))
         self.assertEqual(self.lines('ran'), ['ran'])
         (run,) = self.json('runs', 'recon')
         self.assertGreaterEqual(instant(run['claimed_at']), instant(run['due']))
+        self.assertEqual('{0.second} {0.minute} {0.hour} * * *'.format(instant(run['due'])), schedule)
+        self.assertEqual(self.json('audit')['alarms'], 0)
         self.expect(0, 'later', '--schedule', in_seconds(90), '--misfire', 'skip', says=('beyond --early 1m',))
 
     def test_the_fire_that_comes_with_the_first_call_is_run(self):

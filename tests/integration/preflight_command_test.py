@@ -1,6 +1,9 @@
 """`matins preflight` on each store: what is wrong is told with its figure, and nothing unmeasured passes."""
 import datetime
 import json
+import os
+import signal
+import time
 
 from support import MATINS, Redis, StoreCase, eventually, for_each_store, main
 
@@ -69,6 +72,24 @@ jobs:
         self.assertEqual(self.run_matins('preflight', '--strict').returncode, 1 if settings == 'warn' else 0)
         for one in (node, other):
             self.assertEqual(one.stop(), 0)
+
+    def test_a_node_that_stood_still_is_told_against_the_lease(self):
+        gate = os.path.join(self.folder, 'gate')
+        self.apply(self.jobs('lock: { ttl: 4s }').replace('$PROGRAM result', f'while [ ! -e {gate} ]; do sleep 0.05; done; $PROGRAM result'))
+        node = self.node()
+        eventually('a run', lambda: 'RUNNING' in [r['status'] for r in self.rows('recon').values()])
+        node.process.send_signal(signal.SIGSTOP)
+        until = time.monotonic() + 6
+        eventually('six seconds to pass', lambda: time.monotonic() > until)
+        node.process.send_signal(signal.SIGCONT)
+        eventually('it to be kept', lambda: self.sql("SELECT detail FROM job_event WHERE kind = 'stood_still'"))
+        open(gate, 'w').close()
+        eventually('all days', lambda: [r['status'] for r in self.rows('recon').values()] == ['DONE'] * 5)
+        _, checks = self.preflight(1, 'recon')
+        self.assertEqual(checks['recon', 'lease']['answer'], 'warn')
+        self.assertIn('stood still for ', checks['recon', 'lease']['measured'])
+        self.assertIn('a lock.ttl of ', checks['recon', 'lease']['mend'])
+        self.assertEqual(node.stop(), 0)
 
     def test_redis_is_tried_where_it_is_asked_for(self):
         self.apply(self.jobs('lock: { provider: redis }'))

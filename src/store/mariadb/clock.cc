@@ -243,6 +243,13 @@ absl::StatusOr<TickAnswer> MariadbStore::Tick(const TickRequest& request) {
             "clock_offset = VALUES(clock_offset)",
             {name, JsonStrings(request.node.labels), mark.now, mark.now, request.boot,
              request.wall - mark.now}));
+    if (request.stood_still >= kStoodStill) {
+      writes.push_back(
+          Sql("INSERT INTO job_event (at, kind, job, period, generation, who, detail) "
+              "VALUES (?, ?, '', '', 0, ?, ?)",
+              {mark.now, kStoodStillEvent, absl::StrCat("node:", name),
+               StoodStillDetail(request.stood_still)}));
+    }
     RETURN_IF_ERROR(CommitAt(session_, "tick.before_commit", writes).status());
     MATINS_FAULT_POINT("tick.after_commit");  // crash here: the next node's tick goes on from it
     answer.now = mark.now;

@@ -569,6 +569,11 @@ absl::StatusOr<TickAnswer> ModelStore::Tick(const TickRequest& request) {
   node.row.clock_offset = request.wall - answer.now;
   node.row.left = false;
   node.boot = request.boot;
+  if (request.stood_still >= kStoodStill) {
+    s_.AddEvent({.kind = kStoodStillEvent,
+                 .who = absl::StrCat("node:", request.node.name),
+                 .detail = StoodStillDetail(request.stood_still)});
+  }
   answer.live_nodes = live();
   answer.idle =
       !was_frozen && !answer.frozen && !answer.returned && Idle(answer.now + request.idle_ahead);

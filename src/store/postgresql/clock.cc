@@ -237,6 +237,12 @@ absl::StatusOr<TickAnswer> PostgresStore::Tick(const TickRequest& request) {
         "boot = excluded.boot, clock_offset = excluded.clock_offset",
         {name, JsonStrings(request.node.labels), TimeParam(mark.now),
          absl::StrCat(absl::ToInt64Microseconds(request.boot)), TimeParam(request.wall)}));
+    if (request.stood_still >= kStoodStill) {
+      writes.push_back(session_.Of(
+          "insert into @.job_event (at, kind, job, period, generation, who, detail) values "
+          "(@NOW, $1, '', '', 0, $2, $3)",
+          {kStoodStillEvent, absl::StrCat("node:", name), StoodStillDetail(request.stood_still)}));
+    }
     if (absl::Status fault = Reach("tick.before_commit"); !fault.ok()) {
       connection.Rollback();
       return fault;

@@ -235,6 +235,12 @@ absl::StatusOr<TickAnswer> SqliteStore::Tick(const TickRequest& request) {
          request.node.name, JsonArray(request.node.labels), answer.now, request.boot,
          request.wall - answer.now)
       .Run();
+  if (request.stood_still >= kStoodStill) {
+    WriteEvent(*db_, answer.now,
+               {.kind = kStoodStillEvent,
+                .who = absl::StrCat("node:", request.node.name),
+                .detail = StoodStillDetail(request.stood_still)});
+  }
   answer.live_nodes = static_cast<int>(LiveNodes(*db_, answer.now));
   answer.idle = !was_frozen && !answer.frozen && !answer.returned &&
                 Idle(*db_, answer.now + request.idle_ahead);
