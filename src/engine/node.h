@@ -38,8 +38,9 @@ struct NodeOptions {
   absl::Duration ahead = absl::Seconds(5);    // what is due by now + ahead is planned and held
   absl::Duration poll = absl::Seconds(1);     // the net under all wake-ups
   absl::Duration put_off = absl::Seconds(5);  // a refused row is tried again after this
-  absl::Duration sweep = absl::Seconds(1);    // between looks for lost runs
-  absl::Duration tick = absl::Seconds(1);     // between signs of life
+  // Between looks for lost runs: so much later than its lease's end one may be taken back.
+  absl::Duration sweep = absl::Milliseconds(250);
+  absl::Duration tick = absl::Seconds(1);  // between signs of life
   // Of a node that is quiet (EngineNode::quiet): between its signs of life, which are all that it
   // asks; how long it has had nothing to do before; and how far off what comes next must be.
   absl::Duration quiet_tick = absl::Seconds(3);

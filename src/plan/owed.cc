@@ -143,11 +143,11 @@ class Walk {
            absl::CivilDay(previous_->fire.nominal) == absl::CivilDay(dated.fire.nominal);
   }
 
-  void Add(NewPeriod period) {
+  void Add(const NewPeriod& period) {
     if (period.fire.at > input_.now) {
-      if (out_.complete) out_.ahead.push_back(std::move(period));
+      if (out_.complete) out_.ahead.push_back(period);
     } else if (out_.due.size() < kMostNew) {
-      out_.due.push_back(std::move(period));
+      out_.due.push_back(period);
     } else {
       if (out_.complete) out_.reached = out_.due.back().fire.at;
       out_.complete = false;
