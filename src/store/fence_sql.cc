@@ -21,6 +21,14 @@ constexpr char kTables[] =
     "  job TEXT NOT NULL, period TEXT NOT NULL, step BIGINT NOT NULL, fence BIGINT NOT NULL,\n"
     "  PRIMARY KEY (job, period, step));\n";
 
+// The store's schema has a sequence of the table's name: there the table is not made, and
+// PostgreSQL says so in a notice alone.
+constexpr char kPostgresqlIsTable[] =
+    "-- An error here: this schema is the store's, with a sequence of that name. SET search_path "
+    "TO "
+    "your own, and begin again.\n"
+    "SELECT checkpoint FROM matins_fence LIMIT 0;\n";
+
 constexpr char kRaise[] =
     "INSERT INTO matins_fence AS f (job, period, generation, fence, checkpoint) VALUES (?, ?, ?, "
     "?, 0)\n"
@@ -189,9 +197,15 @@ std::string Script(const FenceStatements& sql, absl::string_view begin, absl::st
 const FenceStatements& FenceSql(FenceDialect dialect) {
   static const auto* const sqlite = new FenceStatements{
       kTables, kRaise, "", StepText(), kOnce, kSqliteLock, CommitText(kSqliteCommit), kRecord};
-  static const auto* const postgresql = new FenceStatements{
-      kTables, kRaise, "", StepText(), kOnce, kPostgresqlLock, CommitText(kPostgresqlCommit),
-      kRecord};
+  static const auto* const postgresql =
+      new FenceStatements{absl::StrCat(kTables, kPostgresqlIsTable),
+                          kRaise,
+                          "",
+                          StepText(),
+                          kOnce,
+                          kPostgresqlLock,
+                          CommitText(kPostgresqlCommit),
+                          kRecord};
   static const auto* const mariadb = new FenceStatements{
       kMariadbTables,
       kMariadbRaise,

@@ -5,16 +5,36 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "store/fence_sql.h"
 #include "store/postgresql/database.h"
 #include "store/postgresql/schema_sql.h"
 #include "tests/integration/stage.h"
 #include "tests/support/postgres_server.h"
+#include "tests/support/sql_client.h"
 
 namespace matins::testing {
 namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+
+// The store has a sequence of the fence's name: a fence that is no table is no fence.
+TEST(FenceSql, IsRefusedInTheSchemaOfTheStoreAndMadeElsewhere) {
+  const std::string url = TestPostgresUrl();
+  ASSERT_OK(Stage::Open(url).status());
+  ASSERT_OK_AND_ASSIGN(const auto client, SqlClient::Connect(url));
+  const std::string schema = url.substr(url.find("schema=") + 7);
+  const std::string& tables = FenceSql(FenceDialect::kPostgresql).tables;
+  const auto refused = client->Query(absl::StrCat("SET search_path TO \"", schema, "\";", tables));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("checkpoint"));
+  for (int twice = 0; twice < 2; ++twice) {
+    ASSERT_OK(client
+                  ->Query(absl::StrCat("CREATE SCHEMA IF NOT EXISTS \"", schema,
+                                       "_ours\"; SET search_path TO \"", schema, "_ours\", \"",
+                                       schema, "\";", tables))
+                  .status());
+  }
+}
 
 // C126, C128, C130 (I11): the postmaster is killed; what was acknowledged stands, the lease too.
 TEST(Server, WhatWasAcknowledgedSurvivesItsCrash) {
