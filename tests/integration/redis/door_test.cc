@@ -65,10 +65,10 @@ TEST_F(DoorTest, IsOpenAgainAtOnceToOneWhoJustLeft) {
 }
 
 TEST_F(DoorTest, KeepsWhatItEnteredWhileItIsThere) {
-  ASSERT_TRUE(Enter(*mine_, "job/recon", absl::Milliseconds(400)).open);
+  ASSERT_TRUE(Enter(*mine_, "job/recon", absl::Milliseconds(1500)).open);
   const std::string value = server_->Ask({"GET", "matins:lock:job/recon"});
   // Several leases later it is the same holding.
-  const absl::Duration until = SystemClock().BootNow() + absl::Seconds(2);
+  const absl::Duration until = SystemClock().BootNow() + absl::Seconds(4);
   while (SystemClock().BootNow() < until) {
     ASSERT_EQ(server_->Ask({"GET", "matins:lock:job/recon"}), value);
   }
@@ -77,7 +77,7 @@ TEST_F(DoorTest, KeepsWhatItEnteredWhileItIsThere) {
 }
 
 TEST_F(DoorTest, WhatTheServerForgotIsNotPutBackOverAnother) {
-  ASSERT_TRUE(Enter(*mine_, "job/recon", absl::Milliseconds(400)).open);
+  ASSERT_TRUE(Enter(*mine_, "job/recon", absl::Milliseconds(1500)).open);
   server_->Ask({"FLUSHALL"});
   server_->Ask({"SET", "matins:lock:job/recon", "host/9:x"});
   const absl::Duration until = SystemClock().BootNow() + absl::Seconds(1);
