@@ -127,7 +127,7 @@ class Backfilling {
     TakePlan(plan, existing);
     open_.write = std::move(plan.write);
     open_.reopen = std::move(plan.reopen);
-    if (request_.cascade && !answer_.run.empty()) RETURN_IF_ERROR(TakeCascade(planned));
+    if (request_.cascade && !answer_.run.empty()) RETURN_IF_ERROR(TakeCascade());
     open_.terms = {
         request_.job,          request_.from,   request_.to,      WordOf(request_.reprocess),
         request_.max_parallel, request_.window, job.job.timezone, request_.cascade};
@@ -141,11 +141,10 @@ class Backfilling {
   // computed again. It is opened as well, by an act of its own, or told where it still runs.
   absl::Status TakeOvertakers() {
     if (!request_.cascade) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const std::vector<CascadeJob> jobs, ReadCascadeJobs(session_));
-    ASSIGN_OR_RETURN(const std::vector<PeriodRow> rows, ReadLater(jobs));
+    ASSIGN_OR_RETURN(const std::vector<PeriodRow> rows, ReadLater());
     std::map<PeriodKey, const PeriodRow*> by_key;
     for (const PeriodRow& row : rows) by_key[row.key] = &row;
-    Cascade found = PlanCascade(request_.job, first_.due, first_.day, jobs, rows, now_);
+    Cascade found = PlanCascade(request_.job, first_.due, first_.day, jobs_, rows, now_);
     for (const PeriodKey& key : found.reopen) {
       const PeriodRow& row = *by_key.at(key);
       if (row.backfill_id == answer_.id) continue;
@@ -155,13 +154,7 @@ class Backfilling {
         continue;
       }
       RETURN_IF_ERROR(opened);
-      if (key.job == request_.job) {
-        answer_.later.push_back(key.period);
-        answer_.run.push_back(key.period);
-        answer_.reopen.push_back(key.period);
-      } else {
-        answer_.cascade.push_back(key);
-      }
+      TellCascaded(key);
     }
     for (PeriodRow& row : found.running) {
       if (row.backfill_id != answer_.id) answer_.stale.push_back(std::move(row));
@@ -208,20 +201,30 @@ class Backfilling {
   }
 
   // The job's own rows and those of all that come after it, from the first day on.
-  absl::StatusOr<std::vector<PeriodRow>> ReadLater(const std::vector<CascadeJob>& jobs) {
+  absl::StatusOr<std::vector<PeriodRow>> ReadLater() {
     ASSIGN_OR_RETURN(std::vector<PeriodRow> rows, RowsFrom(session_, request_.job, first_.day));
-    for (const std::string& name : JobsAfter(request_.job, jobs)) {
+    for (const std::string& name : JobsAfter(request_.job, jobs_)) {
       ASSIGN_OR_RETURN(std::vector<PeriodRow> more, RowsFrom(session_, name, first_.day));
       rows.insert(rows.end(), more.begin(), more.end());
     }
     return rows;
   }
 
-  absl::Status TakeCascade(const Planned& planned) {
-    ASSIGN_OR_RETURN(const std::vector<CascadeJob> jobs, ReadCascadeJobs(session_));
-    ASSIGN_OR_RETURN(const std::vector<PeriodRow> rows, ReadLater(jobs));
-    const Cascade cascade =
-        PlanCascade(request_.job, first_.due, first_.day, jobs, rows, planned.now());
+  // One that is opened because of what comes before it.
+  void TellCascaded(const PeriodKey& key) {
+    if (key.job != request_.job) {
+      answer_.cascade.push_back(key);
+      return;
+    }
+    answer_.later.push_back(key.period);
+    answer_.run.push_back(key.period);
+    answer_.reopen.push_back(key.period);
+  }
+
+  absl::Status TakeCascade() {
+    ASSIGN_OR_RETURN(jobs_, ReadCascadeJobs(session_));
+    ASSIGN_OR_RETURN(const std::vector<PeriodRow> rows, ReadLater());
+    const Cascade cascade = PlanCascade(request_.job, first_.due, first_.day, jobs_, rows, now_);
     if (!cascade.running.empty()) {
       const PeriodRow& row = cascade.running.front();
       return absl::FailedPreconditionError(
@@ -236,15 +239,11 @@ class Backfilling {
     for (const PeriodKey& key : cascade.reopen) {
       if (key.job == request_.job && mine.contains(key.period)) continue;
       open_.reopen.push_back(key);
-      if (key.job != request_.job) {
-        answer_.cascade.push_back(key);
-        continue;
-      }
-      answer_.later.push_back(key.period);
-      answer_.run.push_back(key.period);
-      answer_.reopen.push_back(key.period);
+      TellCascaded(key);
       // Within the range it was to stay as it is; what came before it changes that.
-      if (left.contains(key.period)) std::erase(answer_.left, key.period);
+      if (key.job == request_.job && left.contains(key.period)) {
+        std::erase(answer_.left, key.period);
+      }
     }
     for (const PeriodKey& key : cascade.unfillable) {
       answer_.unfillable.push_back(
@@ -262,7 +261,8 @@ class Backfilling {
   OpenBackfillRequest open_;
   BackfillAnswer answer_;
   First first_;
-  absl::Time now_;  // the store's, at the look
+  absl::Time now_;                // the store's, at the look
+  std::vector<CascadeJob> jobs_;  // of a cascade, as they were then
 };
 
 }  // namespace
@@ -288,7 +288,10 @@ absl::StatusOr<BackfillAnswer> BackfillJob(Session& session, const BackfillReque
     MATINS_FAULT_POINT("backfill.before_open");
     ASSIGN_OR_RETURN(plan.answer().id, session.acts().OpenBackfill(open));
     if (plan.answer().id == 0) continue;
-    RETURN_IF_ERROR(plan.TakeOvertakers());
+    RETURN_IF_ERROR(Annotate(plan.TakeOvertakers(),
+                             absl::StrCat("back-fill ", plan.answer().id,
+                                          " is open; what others started at that moment could not "
+                                          "be looked for")));
     return plan.answer();
   }
   return absl::AbortedError(absl::StrCat("job '", request.job,
