@@ -30,13 +30,11 @@ absl::StatusOr<std::unique_ptr<DrillNode>> DrillNode::Open(const DrillRequest& r
   const bool exec = !request.program.command.empty();
   if (exec) {
     auto runner = std::make_unique<ExecRunner>(request.program);
-    runner->SetWakeUp([&host] { host.WakeUp(); });
     RETURN_IF_ERROR(runner->GetReady());
     node->runner_ = std::move(runner);
   } else {
     ASSIGN_OR_RETURN(node->runner_, OpenProcessRunner({}));
   }
-  node->runner_->SetWakeUp([&host] { host.WakeUp(); });
   JobTurnParts parts;
   parts.options.id = {NewNodeName(), request.labels};
   if (exec) parts.options.id.labels.push_back(kExecLabel);

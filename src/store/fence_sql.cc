@@ -24,9 +24,8 @@ constexpr char kTables[] =
 // The store's schema has a sequence of the table's name: there the table is not made, and
 // PostgreSQL says so in a notice alone.
 constexpr char kPostgresqlIsTable[] =
-    "-- An error here: this schema is the store's, with a sequence of that name. SET search_path "
-    "TO "
-    "your own, and begin again.\n"
+    "-- An error here: this schema is the store's, with a sequence of that name. "
+    "SET search_path TO your own, and begin again.\n"
     "SELECT checkpoint FROM matins_fence LIMIT 0;\n";
 
 constexpr char kRaise[] =
