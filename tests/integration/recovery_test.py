@@ -55,10 +55,11 @@ class Backfills(Recovery):
 
     def test_its_window_holds_for_nodes_and_for_calls(self):
         self.apply(jobs(job('j', 'true', *PARALLEL)))
-        shut = f'{minutes(60)}-{minutes(90)}'
+        opens = minutes(60)
+        shut = f'{opens}-{minutes(90)}'
         dry = self.backfill('j', 3, 1, '--window', shut, '--dry-run')
         self.assertEqual((dry['run'], dry['backfill']), ([day(3), day(2), day(1)], None))
-        self.assertIn(minutes(60), dry['opens'])
+        self.assertIn(opens, dry['opens'])
         self.assertEqual(self.rows('j'), {})
         opened = self.backfill('j', 3, 2, '--window', shut)
         node = self.node()
