@@ -154,8 +154,8 @@ class Deeds:
         self.clock.step(-self.clock.off)
 
     def frozen(self):
-        name = 'name' if self.store.kind == 'mariadb' else 'key'
-        self.until('the clock to be frozen', lambda: self.sql(f"select value from matins_meta where {name} = 'clock_frozen_why' and value <> ''"))
+        self.until('the clock to be frozen', lambda: self.sql(
+            f"select value from matins_meta where {self.named('clock_frozen_why')} and value <> ''"))
 
     def accept_clock(self):
         self.matins('clock', 'accept', '--reason', 'of the experiment')
@@ -284,8 +284,7 @@ class Deeds:
         return bool(TOO_OLD.search(said(member)))
 
     def schema(self):
-        name = 'name' if self.store.kind == 'mariadb' else '"key"'
-        return int(self.sql(f"select value from matins_meta where {name} = 'schema'")[0][0])
+        return int(self.sql(f"select value from matins_meta where {self.named('schema')}")[0][0])
 
     def migrated(self):
         """The schema is this program's own."""
@@ -301,8 +300,12 @@ class Deeds:
         self.write_schema(self.schema() - 1)
 
     def write_schema(self, version):
-        name = 'name' if self.store.kind == 'mariadb' else '"key"'
-        self.sql(f"update matins_meta set value = '{version}' where {name} = 'schema'")
+        self.sql(f"update matins_meta set value = '{version}' where {self.named('schema')}")
+
+    def named(self, word):
+        """The row of matins_meta that has this word."""
+        column = 'name' if self.store.kind == 'mariadb' else '"key"'
+        return f"{column} = '{word}'"
 
     def gone(self, number):
         """Ends by itself, and says why."""

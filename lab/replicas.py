@@ -24,6 +24,17 @@ class Standby(Postgres):
         self.begin()
 
 
+def each(question, *places):
+    """What each (server, place) answers to the question for it; None of one that does not answer."""
+    found = []
+    for server, where in places:
+        try:
+            found.append(server.ask(question(where)) if server.processes() else None)
+        except RuntimeError:
+            found.append(None)
+    return found
+
+
 class PostgresPair(Postgres):
     """Streaming replication. Who uses it knows both addresses, and writes where writing is allowed."""
     unit = 'bytes of its log'
@@ -60,12 +71,7 @@ class PostgresPair(Postgres):
 
     def reached(self):
         """-> how far (primary, replica) have written and played their log; None of one that does not answer"""
-        found = []
-        for server, where in ((self, 'pg_current_wal_lsn()'), (self.standby, 'pg_last_wal_replay_lsn()')):
-            try:
-                found.append(server.ask(f"select {where} - '0/0'::pg_lsn") if server.processes() else None)
-            except RuntimeError:
-                found.append(None)
+        found = each("select {} - '0/0'::pg_lsn".format, (self, 'pg_current_wal_lsn()'), (self.standby, 'pg_last_wal_replay_lsn()'))
         return tuple(int(float(v)) if v else None for v in found)
 
     def stop(self):
@@ -120,12 +126,7 @@ class MariadbPair(Mariadb):
         self.address.lead_to(self.standby.port)
 
     def reached(self):
-        found = []
-        for server, where in ((self, '@@gtid_binlog_pos'), (self.standby, '@@gtid_current_pos')):
-            try:
-                found.append(server.ask(f'select {where}') if server.processes() else None)
-            except RuntimeError:
-                found.append(None)
+        found = each('select {}'.format, (self, '@@gtid_binlog_pos'), (self.standby, '@@gtid_current_pos'))
         return tuple(int(v.rpartition('-')[2]) if v else None for v in found)      # domain-server-number
 
     def stop(self):

@@ -76,19 +76,19 @@ class Stage(Deeds):
 
     # ---- what there is ------------------------------------------------------------------------------------------------------
 
-    def entries(self):
+    def booked(self, question):
+        """What the business database says."""
         db = sqlite3.connect(self.business, timeout=30)
         try:
-            return db.execute('select job, period, step, at, fence from entry order by at').fetchall()
+            return db.execute(question).fetchall()
         finally:
             db.close()
 
+    def entries(self):
+        return self.booked('select job, period, step, at, fence from entry order by at')
+
     def starts(self):
-        db = sqlite3.connect(self.business, timeout=30)
-        try:
-            return db.execute('select n, job, period, fence, pid, began, ended, resume from alive order by n').fetchall()
-        finally:
-            db.close()
+        return self.booked('select n, job, period, fence, pid, began, ended, resume from alive order by n')
 
     def rows(self):
         return self.sql('select job_name, period, status, reason from job_watermark order by job_name, period')
