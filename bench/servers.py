@@ -61,43 +61,12 @@ class Server:
         self.process.wait(PATIENCE)
 
 
-def server_user(name, folder):
-    """For Popen: servers refuse to be root, so that there they are the user of Debian's package, whose is the folder."""
-    if os.getuid() != 0:
-        return {}
-    user = pwd.getpwnam(name)
-    os.chown(folder, user.pw_uid, user.pw_gid)
-    return {'user': user.pw_uid, 'group': user.pw_gid, 'extra_groups': []}
+class SqlServer(Server):
+    """One that has databases. Subclasses say with which words its client asks."""
+    count = 0
 
-
-class Postgresql(Server):
-    def __init__(self, folder):
-        os.makedirs(folder, exist_ok=True)
-        programs = sorted(glob.glob('/usr/lib/postgresql/*/bin'), key=lambda p: int(p.split('/')[4]))
-        if not programs:
-            raise NoServer('no PostgreSQL in /usr/lib/postgresql: run ./dev setup')
-        self.bin, data = programs[-1], f'{folder}/data'
-        self.user = server_user('postgres', folder)
-        with open(f'{folder}/initdb.log', 'w') as log:
-            made = subprocess.run([f'{self.bin}/initdb', '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8'],
-                                  cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL, **self.user)
-        if made.returncode != 0:
-            raise NoServer(f'initdb failed: {open(f"{folder}/initdb.log").read()[-300:]}')
-        port = free_port()
-        with open(f'{data}/postgresql.conf', 'a') as conf:
-            conf.write(f"listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = '{folder}'\n"
-                       "max_connections = 300\ntimezone = 'UTC'\n")
-        log = open(f'{folder}/log', 'w')
-        process = subprocess.Popen([f'{self.bin}/postgres', '-D', data], cwd=folder, stdout=log, stderr=log,
-                                   stdin=subprocess.DEVNULL, **self.user)
-        super().__init__(process, port)
-        await_ready(process, 'PostgreSQL', lambda: subprocess.run(
-            [f'{self.bin}/pg_isready', '-q', '-h', '127.0.0.1', '-p', str(port)]).returncode == 0)
-        self.count = 0
-
-    def sql(self, statement, database='postgres'):
-        done = subprocess.run([f'{self.bin}/psql', '-X', '-q', '-At', '-h', '127.0.0.1', '-p', str(self.port), '-U', 'postgres',
-                               '-d', database, '-v', 'ON_ERROR_STOP=1', '-c', statement], capture_output=True, text=True)
+    def asked(self, words, statement):
+        done = subprocess.run([*words, statement], capture_output=True, text=True)
         if done.returncode != 0:
             raise NoServer(f'{statement}: {done.stderr}')
         return done.stdout.strip()
@@ -108,6 +77,50 @@ class Postgresql(Server):
         name = f'bench_{self.count}'
         self.sql(f'create database {name}')
         return name
+
+
+def installed(words, log, **more):
+    """Runs a program that makes a server's data."""
+    with open(log, 'w') as out:
+        made = subprocess.run(words, stdout=out, stderr=out, stdin=subprocess.DEVNULL, **more)
+    if made.returncode != 0:
+        with open(log) as told:
+            raise NoServer(f'{os.path.basename(words[0])} failed: {told.read()[-300:]}')
+
+
+def server_user(name, folder):
+    """For Popen: servers refuse to be root, so that there they are the user of Debian's package, whose is the folder."""
+    if os.getuid() != 0:
+        return {}
+    user = pwd.getpwnam(name)
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    return {'user': user.pw_uid, 'group': user.pw_gid, 'extra_groups': []}
+
+
+class Postgresql(SqlServer):
+    def __init__(self, folder):
+        os.makedirs(folder, exist_ok=True)
+        programs = sorted(glob.glob('/usr/lib/postgresql/*/bin'), key=lambda p: int(p.split('/')[4]))
+        if not programs:
+            raise NoServer('no PostgreSQL in /usr/lib/postgresql: run ./dev setup')
+        self.bin, data = programs[-1], f'{folder}/data'
+        self.user = server_user('postgres', folder)
+        installed([f'{self.bin}/initdb', '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8'],
+                  f'{folder}/initdb.log', cwd=folder, **self.user)
+        port = free_port()
+        with open(f'{data}/postgresql.conf', 'a') as conf:
+            conf.write(f"listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = '{folder}'\n"
+                       "max_connections = 300\ntimezone = 'UTC'\n")
+        log = open(f'{folder}/log', 'w')
+        process = subprocess.Popen([f'{self.bin}/postgres', '-D', data], cwd=folder, stdout=log, stderr=log,
+                                   stdin=subprocess.DEVNULL, **self.user)
+        super().__init__(process, port)
+        await_ready(process, 'PostgreSQL', lambda: subprocess.run(
+            [f'{self.bin}/pg_isready', '-q', '-h', '127.0.0.1', '-p', str(port)]).returncode == 0)
+
+    def sql(self, statement, database='postgres'):
+        return self.asked([f'{self.bin}/psql', '-X', '-q', '-At', '-h', '127.0.0.1', '-p', str(self.port), '-U', 'postgres', '-d', database,
+                           '-v', 'ON_ERROR_STOP=1', '-c'], statement)
 
     def drop(self, name):
         self.sql(f'drop database if exists {name} with (force)')
@@ -122,7 +135,7 @@ class Postgresql(Server):
         super().stop(signal.SIGINT)
 
 
-class Mariadb(Server):
+class Mariadb(SqlServer):
     """As compiled: each commit is flushed, 128 MiB of buffers."""
 
     def __init__(self, folder):
@@ -131,12 +144,8 @@ class Mariadb(Server):
         if not os.path.exists(program):
             raise NoServer('no MariaDB: run ./dev setup')
         user = server_user('mysql', folder)
-        with open(f'{folder}/install.log', 'w') as log:
-            made = subprocess.run(['mariadb-install-db', '--no-defaults', f'--datadir={folder}/data', '--skip-test-db',
-                                   '--auth-root-authentication-method=normal', '--skip-name-resolve'],
-                                  cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL, **user)
-        if made.returncode != 0:
-            raise NoServer(f'mariadb-install-db failed: {open(f"{folder}/install.log").read()[-300:]}')
+        installed(['mariadb-install-db', '--no-defaults', f'--datadir={folder}/data', '--skip-test-db',
+                   '--auth-root-authentication-method=normal', '--skip-name-resolve'], f'{folder}/install.log', cwd=folder, **user)
         port, log = free_port(), open(f'{folder}/log', 'w')
         process = subprocess.Popen([program, '--no-defaults', f'--datadir={folder}/data', f'--socket={folder}/s',
                                     f'--pid-file={folder}/pid', f'--tmpdir={folder}', f'--port={port}', '--bind-address=127.0.0.1',
@@ -144,20 +153,10 @@ class Mariadb(Server):
                                    cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL, **user)
         super().__init__(process, port)
         await_ready(process, 'MariaDB', lambda: takes_connections(port))
-        self.count = 0
 
     def sql(self, statement):
-        done = subprocess.run(['mariadb', '--no-defaults', '--protocol=tcp', '--host=127.0.0.1', f'--port={self.port}', '--user=root',
-                               '--skip-column-names', '--batch', '-e', statement], capture_output=True, text=True)
-        if done.returncode != 0:
-            raise NoServer(f'{statement}: {done.stderr}')
-        return done.stdout.strip()
-
-    def fresh(self):
-        self.count += 1
-        name = f'bench_{self.count}'
-        self.sql(f'create database {name}')
-        return name
+        return self.asked(['mariadb', '--no-defaults', '--protocol=tcp', '--host=127.0.0.1', f'--port={self.port}', '--user=root',
+                           '--skip-column-names', '--batch', '-e'], statement)
 
     def drop(self, name):
         self.sql(f'drop database if exists {name}')
