@@ -3,7 +3,9 @@
 #ifndef MATINS_STORE_POSTGRESQL_ACTS_H_
 #define MATINS_STORE_POSTGRESQL_ACTS_H_
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/act_store.h"
@@ -13,8 +15,8 @@ namespace matins::postgresql {
 
 class PostgresActs final : public ActStore {
  public:
-  PostgresActs(ConnectionOptions options, absl::string_view schema)
-      : session_(std::move(options), schema) {}
+  explicit PostgresActs(std::unique_ptr<Session> session)
+      : owned_(std::move(session)), session_(*owned_) {}
 
   // apply.cc
   absl::StatusOr<ApplyAnswer> Apply(const ApplyRequest& request) override;
@@ -77,7 +79,8 @@ class PostgresActs final : public ActStore {
                       absl::string_view detail) override;
 
  private:
-  Session session_;
+  const std::unique_ptr<Session> owned_;
+  Session& session_;
 };
 
 // Parts of acts that Apply performs too; the job is locked.

@@ -1,8 +1,11 @@
 #include "store/postgresql/database.h"
 
-#include "absl/strings/numbers.h"
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "base/fault.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "base/status.h"
 #include "store/postgresql/acts.h"
 #include "store/postgresql/schema.h"
@@ -14,14 +17,21 @@ namespace matins {
 namespace postgresql {
 namespace {
 
+// A connection costs the server a process. One that looked at the schema goes on as the next
+// store's or act store's, where that is opened soon: an older one may be dead without knowing it.
+constexpr absl::Duration kSpareStands = absl::Seconds(5);
+
 class PostgresDatabase final : public Database {
  public:
   PostgresDatabase(Url url, const DatabaseOptions& options)
       : url_(std::move(url)), options_(options) {}
 
   absl::Status Migrate() override {
-    Session session(Options(), url_.schema);
-    return MigrateSchema(session);
+    std::unique_ptr<Session> session = Take();
+    RETURN_IF_ERROR(MigrateSchema(*session));
+    session->connection.set_lock_wait(kLockWait);
+    Keep(std::move(session));
+    return absl::OkStatus();
   }
 
   absl::StatusOr<std::unique_ptr<Store>> Open() override {
@@ -35,27 +45,25 @@ class PostgresDatabase final : public Database {
     if (!direct) options.conninfo = url_.listen;
     auto listener =
         std::make_unique<Listener>(std::move(options), SqlNames(url_.schema).channel(), direct);
-    return std::make_unique<PostgresStore>(Options(), url_.schema, std::move(listener));
+    return std::make_unique<PostgresStore>(Take(), std::move(listener));
   }
 
   absl::StatusOr<std::unique_ptr<ActStore>> OpenActs() override {
     RETURN_IF_ERROR(CheckUsable());
-    return std::make_unique<PostgresActs>(Options(), url_.schema);
+    return std::make_unique<PostgresActs>(Take());
   }
 
   absl::StatusOr<absl::Duration> ShortestLease() override {
-    Session session(Options(), url_.schema);
+    std::unique_ptr<Session> session = Take();
     ASSIGN_OR_RETURN(const std::vector<Rows> rows,
-                     session.connection.Read({session.Of(
+                     session->connection.Read({session->Of(
                          "select (extract(epoch from min(lock_ttl)) * 1000000)::bigint from @.job "
                          "where not deleted")}));
+    Keep(std::move(session));
     return rows[0].IsNull(0, 0) ? absl::InfiniteDuration() : absl::Microseconds(rows[0].Int(0, 0));
   }
 
-  absl::StatusOr<SchemaCheck> Check() override {
-    Session session(Options(), url_.schema);
-    return CheckSchema(session);
-  }
+  absl::StatusOr<SchemaCheck> Check() override { return CheckSchema(*Take()); }
 
   absl::Status Backup(const std::string& path) override {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -78,11 +86,26 @@ class PostgresDatabase final : public Database {
     return {url_.conninfo, url_.description, options_.call_deadline, kLockWait};
   }
 
+  std::unique_ptr<Session> Take() {
+    absl::MutexLock lock(&mutex_);
+    std::unique_ptr<Session> spare = std::move(spare_);
+    if (spare != nullptr && SystemClock().BootNow() < kept_at_ + kSpareStands) return spare;
+    return std::make_unique<Session>(Options(), url_.schema);
+  }
+
+  void Keep(std::unique_ptr<Session> session) {
+    absl::MutexLock lock(&mutex_);
+    spare_ = std::move(session);
+    kept_at_ = SystemClock().BootNow();
+  }
+
   absl::Status CheckUsable() {
-    Session session(Options(), url_.schema);
-    RETURN_IF_ERROR(CheckServer(session));
-    ASSIGN_OR_RETURN(const int version, SchemaVersion(session));
-    if (version == kSchemaVersion) return absl::OkStatus();
+    std::unique_ptr<Session> session = Take();
+    ASSIGN_OR_RETURN(const int version, CheckedVersion(*session));
+    if (version == kSchemaVersion) {
+      Keep(std::move(session));
+      return absl::OkStatus();
+    }
     return absl::FailedPreconditionError(absl::StrCat(
         Describe(), ": schema version ", version, ", wanted ", kSchemaVersion,
         version > kSchemaVersion ? "; a newer matins has been here: use that, or a newer one"
@@ -91,6 +114,9 @@ class PostgresDatabase final : public Database {
 
   const Url url_;
   const DatabaseOptions options_;
+  absl::Mutex mutex_;
+  std::unique_ptr<Session> spare_ ABSL_GUARDED_BY(mutex_);  // with nothing open on it
+  absl::Duration kept_at_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

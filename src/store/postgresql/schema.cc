@@ -10,6 +10,12 @@
 namespace matins::postgresql {
 namespace {
 
+constexpr char kServer[] =
+    "select current_setting('server_version_num')::int, pg_is_in_recovery(), "
+    "current_setting('server_encoding'), current_setting('server_version')";
+constexpr char kVersion[] =
+    "select coalesce(max(value::int), 0) from @.matins_meta where key = 'schema'";
+
 std::vector<Statement> Statements(const Session& session, const std::vector<std::string>& texts) {
   std::vector<Statement> out;
   for (const std::string& text : texts) out.push_back(session.Of(text));
@@ -25,11 +31,10 @@ absl::Status NewerSchema(int version) {
 // Under the table's lock: of two programs one makes the step, and the other finds it made.
 absl::StatusOr<int> Step(Session& session) {
   Connection& c = session.connection;
-  ASSIGN_OR_RETURN(const std::vector<Rows> rows,
-                   c.Begin({session.Of("lock table @.matins_meta in exclusive mode"),
-                            session.Of("select coalesce(max(value::int), 0) from @.matins_meta "
-                                       "where key = 'schema'"),
-                            session.Of("select to_regclass('@.job_watermark') is not null")}));
+  ASSIGN_OR_RETURN(
+      const std::vector<Rows> rows,
+      c.Begin({session.Of("lock table @.matins_meta in exclusive mode"), session.Of(kVersion),
+               session.Of("select to_regclass('@.job_watermark') is not null")}));
   const int version = static_cast<int>(rows[1].Int(0, 0));
   if (version >= kSchemaVersion) {
     c.Rollback();
@@ -55,6 +60,23 @@ absl::StatusOr<int> Step(Session& session) {
   return version + 1;
 }
 
+absl::Status JudgeServer(const Rows& r) {
+  if (r.Int(0, 0) < 130000) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("PostgreSQL ", r.Text(0, 3), " is too old; use 13 or newer"));
+  }
+  if (r.Bool(0, 1)) {
+    return absl::FailedPreconditionError(
+        "the server is a standby, where nothing can be written; name the primary in the store's "
+        "URL (or target_session_attrs=read-write with several hosts)");
+  }
+  if (r.Text(0, 2) != "UTF8") {
+    return absl::FailedPreconditionError(absl::StrCat("the database's encoding is ", r.Text(0, 2),
+                                                      "; create one with ENCODING 'UTF8'"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<int> SchemaVersion(Session& session) {
@@ -62,16 +84,24 @@ absl::StatusOr<int> SchemaVersion(Session& session) {
       const std::vector<Rows> found,
       session.connection.Read({session.Of("select to_regclass('@.matins_meta') is not null")}));
   if (!found[0].Bool(0, 0)) return 0;
-  ASSIGN_OR_RETURN(
-      const std::vector<Rows> rows,
-      session.connection.Read({session.Of("select coalesce(max(value::int), 0) from @.matins_meta "
-                                          "where key = 'schema'")}));
+  ASSIGN_OR_RETURN(const std::vector<Rows> rows, session.connection.Read({session.Of(kVersion)}));
   return static_cast<int>(rows[0].Int(0, 0));
 }
 
+absl::StatusOr<int> CheckedVersion(Session& session) {
+  auto both = session.connection.Read({{kServer, {}}, session.Of(kVersion)});
+  if (SqlStateOf(both.status()) == "42P01") {  // no schema
+    ASSIGN_OR_RETURN(const std::vector<Rows> server, session.connection.Read({{kServer, {}}}));
+    RETURN_IF_ERROR(JudgeServer(server[0]));
+    return 0;
+  }
+  RETURN_IF_ERROR(both.status());
+  RETURN_IF_ERROR(JudgeServer((*both)[0]));
+  return static_cast<int>((*both)[1].Int(0, 0));
+}
+
 absl::Status MigrateSchema(Session& session) {
-  RETURN_IF_ERROR(CheckServer(session));
-  ASSIGN_OR_RETURN(int version, SchemaVersion(session));
+  ASSIGN_OR_RETURN(int version, CheckedVersion(session));
   if (version > kSchemaVersion) return NewerSchema(version);
   if (version == kSchemaVersion) return absl::OkStatus();
   const std::string schema = session.sql("@.");
@@ -89,30 +119,6 @@ absl::Status MigrateSchema(Session& session) {
     ASSIGN_OR_RETURN(version, session.Retried([&] { return Step(session); }));
   }
   return version > kSchemaVersion ? NewerSchema(version) : absl::OkStatus();
-}
-
-absl::Status CheckServer(Session& session) {
-  ASSIGN_OR_RETURN(
-      const std::vector<Rows> rows,
-      session.connection.Read({{"select current_setting('server_version_num')::int, "
-                                "pg_is_in_recovery(), current_setting('server_encoding'), "
-                                "current_setting('server_version')",
-                                {}}}));
-  const Rows& r = rows[0];
-  if (r.Int(0, 0) < 130000) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("PostgreSQL ", r.Text(0, 3), " is too old; use 13 or newer"));
-  }
-  if (r.Bool(0, 1)) {
-    return absl::FailedPreconditionError(
-        "the server is a standby, where nothing can be written; name the primary in the store's "
-        "URL (or target_session_attrs=read-write with several hosts)");
-  }
-  if (r.Text(0, 2) != "UTF8") {
-    return absl::FailedPreconditionError(absl::StrCat("the database's encoding is ", r.Text(0, 2),
-                                                      "; create one with ENCODING 'UTF8'"));
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::string>> ServerWarnings(Session& session) {

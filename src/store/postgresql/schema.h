@@ -16,8 +16,9 @@ namespace matins::postgresql {
 absl::Status MigrateSchema(Session& session);
 // 0: none.
 absl::StatusOr<int> SchemaVersion(Session& session);
+// The same, of a server that can be used, in one round trip where there is a schema.
 // FailedPrecondition: a standby, a version below 13, an encoding that is not UTF-8.
-absl::Status CheckServer(Session& session);
+absl::StatusOr<int> CheckedVersion(Session& session);
 // Settings that weaken a promise, each with its mend.
 absl::StatusOr<std::vector<std::string>> ServerWarnings(Session& session);
 absl::StatusOr<SchemaCheck> CheckSchema(Session& session);

@@ -1,12 +1,11 @@
 #include "store/postgresql/store.h"
 
-#include "base/fault.h"
+#include <utility>
 
 namespace matins::postgresql {
 
-PostgresStore::PostgresStore(ConnectionOptions options, absl::string_view schema,
-                             std::unique_ptr<Listener> listener)
-    : session_(std::move(options), schema), listener_(std::move(listener)) {
+PostgresStore::PostgresStore(std::unique_ptr<Session> session, std::unique_ptr<Listener> listener)
+    : owned_(std::move(session)), session_(*owned_), listener_(std::move(listener)) {
   session_.connection.set_by_keys();
 }
 

@@ -18,8 +18,7 @@ namespace matins::postgresql {
 
 class PostgresStore final : public Store {
  public:
-  PostgresStore(ConnectionOptions options, absl::string_view schema,
-                std::unique_ptr<Listener> listener);
+  PostgresStore(std::unique_ptr<Session> session, std::unique_ptr<Listener> listener);
 
   // plan.cc
   absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) override;
@@ -56,7 +55,8 @@ class PostgresStore final : public Store {
   void Interrupt() override { listener_->Interrupt(); }
 
  private:
-  Session session_;
+  const std::unique_ptr<Session> owned_;
+  Session& session_;
   KnownLimits limits_;
   // Tenants are served in turn, as far as was seen last; and START is to look once for rows from
   // before there were tenants.
