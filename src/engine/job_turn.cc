@@ -27,6 +27,46 @@ bool SaysNothing(const PlanWrite& write, const JobState& state) {
          last <= state.cursor;
 }
 
+bool IsPlain(const Intent& intent) {
+  return intent.kind == Intent::Kind::kInsert && !intent.reopens;
+}
+
+PeriodRow RowOf(const Intent& intent) {
+  PeriodRow row;
+  row.key = intent.key;
+  row.biz_date = intent.biz_date;
+  row.due = intent.due;
+  row.window_start = intent.window_start;
+  row.window_end = intent.window_end;
+  row.nominal = intent.nominal;
+  row.not_before = intent.not_before;
+  row.start_by = intent.start_by;
+  row.version = intent.version;
+  row.backfill = intent.backfill;
+  row.manual = intent.manual;
+  return row;
+}
+
+// What stands there once `write` was taken, where it makes new rows and nothing else. START asks
+// each row again: one that another program had made before is found out there. Nothing: it has to
+// be read.
+std::optional<JobState> StateAfter(const JobState& before, const PlanWrite& write) {
+  if (write.gaps_filled || !write.spans.empty() ||
+      !std::all_of(write.intents.begin(), write.intents.end(), IsPlain)) {
+    return std::nullopt;
+  }
+  JobState state = before;
+  ++state.revision;
+  state.cursor = std::max(state.cursor, write.cursor);
+  if (write.triggered) state.pending.reset();
+  for (const Intent& intent : write.intents) {
+    if (intent.skip_reason.empty()) state.rows.push_back(RowOf(intent));
+  }
+  std::stable_sort(state.rows.begin(), state.rows.end(),
+                   [](const PeriodRow& a, const PeriodRow& b) { return a.due < b.due; });
+  return state;
+}
+
 }  // namespace
 
 absl::Duration JobTurn::Seen::BootAt(absl::Time t) const {
@@ -44,6 +84,7 @@ JobTurn::~JobTurn() {
 absl::StatusOr<std::unique_ptr<JobTurn>> JobTurn::Open(JobTurnParts parts) {
   auto turn = std::unique_ptr<JobTurn>(
       new JobTurn(std::move(parts.job), parts.store, std::move(parts.random)));
+  turn->get_ready_ = std::move(parts.get_ready);
   NodeParts node;
   node.options = std::move(parts.options);
   node.clock = parts.clock;
@@ -103,13 +144,19 @@ absl::StatusOr<JobTurn::Seen> JobTurn::Plan(Seen seen, absl::Duration ahead,
     if (SaysNothing(write, *seen.state)) return seen;
     PlanRequest request;
     request.writes.push_back(std::move(write));
+    if (get_ready_) get_ready_();
     MATINS_FAULT_POINT("plan.before_write");
     ASSIGN_OR_RETURN(const PlanAnswers answers, store_->Plan(request));
     MATINS_FAULT_POINT("plan.after_write");
     const bool written = !answers.jobs.empty() && answers.jobs.front().written;
     ++(written ? node().counters.plans : node().counters.plans_stale);
     // A long backlog is planned in parts; each goes on where the last one ended.
-    if (written && request.writes.front().next_look > seen.now) return Read();
+    if (written && request.writes.front().next_look > seen.now) {
+      std::optional<JobState> after = StateAfter(*seen.state, request.writes.front());
+      if (!after) return Read();
+      seen.state = std::move(after);
+      return seen;
+    }
     if (written) trigger.reset();
     ASSIGN_OR_RETURN(seen, Read());
   }

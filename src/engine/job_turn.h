@@ -31,6 +31,8 @@ struct JobTurnParts {
   std::shared_ptr<Store> store;    // its calls' deadline: at most a sixth of the job's lease
   std::unique_ptr<Random> random;  // for nonces
   std::function<void()> wake_up;   // from any thread: there is something to Step for
+  // Called when PLAN is about to be asked for: a START is likely to come next. Null: nobody is.
+  std::function<void()> get_ready;
 };
 
 // Not thread-safe, but for `wake_up`. Nothing is held beforehand: other calls that come for the
@@ -88,6 +90,7 @@ class JobTurn {
   const std::string job_;
   const std::shared_ptr<Store> store_;
   const std::unique_ptr<Random> random_;
+  std::function<void()> get_ready_;
   std::unique_ptr<Lanes> lanes_;
   absl::Time judged_until_ = absl::InfinitePast();
   absl::Duration next_finish_ = absl::ZeroDuration(), next_beat_ = absl::ZeroDuration();

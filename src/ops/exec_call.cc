@@ -131,6 +131,7 @@ absl::Status ExecCall::OpenTurn() {
   parts.store = std::move(store);
   parts.random = std::make_unique<SystemRandom>();
   parts.wake_up = [this] { host_.WakeUp(); };
+  parts.get_ready = [this] { runner_.BeginGettingReady(); };
   ASSIGN_OR_RETURN(turn_, JobTurn::Open(std::move(parts)));
   return absl::OkStatus();
 }

@@ -7,9 +7,20 @@
 
 namespace matins {
 
+ExecRunner::~ExecRunner() {
+  if (opening_.joinable()) opening_.join();
+}
+
+void ExecRunner::BeginGettingReady() {
+  if (processes_ != nullptr || opening_.joinable()) return;
+  opening_ = std::thread([this] { opened_ = OpenProcessRunner({}); });
+}
+
 absl::Status ExecRunner::GetReady() {
   if (processes_ != nullptr) return absl::OkStatus();
-  ASSIGN_OR_RETURN(processes_, OpenProcessRunner({}));
+  BeginGettingReady();
+  opening_.join();
+  ASSIGN_OR_RETURN(processes_, std::move(opened_));
   processes_->SetWakeUp(wake_up_);
   return absl::OkStatus();
 }

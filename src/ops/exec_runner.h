@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "execute/runner.h"
 
 namespace matins {
@@ -20,13 +22,19 @@ struct ExecProgram {
   bool pass_streams = true;          // its streams are the caller's, beside what the store keeps
 };
 
-// Around the runner of processes, which is opened when there is something to run: a call that finds
-// another at work costs no threads and no guard. Thread-safe as a Runner is, once it is ready.
+// Around the runner of processes, which is opened when there is likely to be something to run: a
+// call that finds another at work costs no threads and no guard. Thread-safe as a Runner is, once
+// it is ready.
 class ExecRunner final : public Runner {
  public:
   explicit ExecRunner(ExecProgram program) : program_(std::move(program)) {}
 
-  // Opens what runs; before the first START. Does nothing the second time.
+  ~ExecRunner() override;
+
+  // Begins to open what runs, on a thread of its own, while this one talks to the store.
+  void BeginGettingReady();
+  // Opens what runs, or waits until it is open; before the first START. Does nothing the second
+  // time.
   absl::Status GetReady();
 
   // How the newest run of the command ended, and that it could not be started; a check's end is not
@@ -46,6 +54,9 @@ class ExecRunner final : public Runner {
  private:
   const ExecProgram program_;
   std::function<void()> wake_up_;
+  std::thread opening_;
+  // Of the opening thread, until it has been joined.
+  absl::StatusOr<std::unique_ptr<Runner>> opened_ = absl::UnknownError("not begun");
   std::unique_ptr<Runner> processes_;
   std::optional<RunEnded> ended_;
   std::optional<RunNotStarted> not_started_;

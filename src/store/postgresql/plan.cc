@@ -31,7 +31,8 @@ constexpr char kDueJobs[] = R"(
 constexpr char kNamedJobs[] = R"(
   with c as materialized (select @NOW as now)
   select j.name, j.revision, j.first_sight, j.floor, j.cursor, j.gap_from, j.pending,
-    j.suspended_at is not null, c.now
+    j.suspended_at is not null, c.now, j.strict,
+    exists (select from @.job_after a where a.job = j.name)
   from @.job j cross join c where not j.deleted and
     j.name in (select json_array_elements_text($1::json))
   order by j.name)";
@@ -57,7 +58,8 @@ constexpr char kSpans[] = R"(
 
 // Queries of their own, not one with OR: each has its index. What runs is looked for by each name:
 // left to itself the server reads all that runs in the store, and the names anew for each row.
-std::string OpenRows() {
+// `gaps`: some of the jobs look again at what is settled.
+std::string OpenRows(bool gaps) {
   return absl::StrCat(
       "select * from (select ", kPeriodColumns,
       " from @.job_watermark r where r.job_name in (select json_array_elements_text($1::json)) and "
@@ -65,13 +67,14 @@ std::string OpenRows() {
       "union all select r.* from (select json_array_elements_text($1::json) as name) n "
       "cross join lateral (select ",
       kPeriodColumns,
-      " from @.job_watermark r where r.job_name = n.name and r.status = 'RUNNING' offset 0) r "
-      "union all select ",
-      kPeriodColumns,
-      " from @.job j join @.job_watermark r on r.job_name = j.name and (r.due_at >= j.gap_from or "
-      "r.due_at is null) where j.name in (select json_array_elements_text($1::json)) and "
-      "j.gap_from is not null and (r.status in ('DONE', 'SKIPPED') or r.held)) q "
-      "order by job_name, due_at nulls first, period");
+      " from @.job_watermark r where r.job_name = n.name and r.status = 'RUNNING' offset 0) r ",
+      gaps ? absl::StrCat("union all select ", kPeriodColumns,
+                          " from @.job j join @.job_watermark r on r.job_name = j.name and "
+                          "(r.due_at >= j.gap_from or r.due_at is null) where j.name in (select "
+                          "json_array_elements_text($1::json)) and j.gap_from is not null and "
+                          "(r.status in ('DONE', 'SKIPPED') or r.held)")
+           : "",
+      ") q order by job_name, due_at nulls first, period");
 }
 
 }  // namespace
@@ -92,6 +95,7 @@ absl::StatusOr<DueJobs> PostgresStore::ReadDue(const ReadDueRequest& request) {
   due.frozen = first[0].Bool(0, 1);
   std::map<std::string, size_t> index;
   std::vector<std::string> names;
+  bool gaps = false;
   for (int i = 0; i < first[1].size(); ++i) {
     const Rows& r = first[1];
     JobState job;
@@ -101,6 +105,9 @@ absl::StatusOr<DueJobs> PostgresStore::ReadDue(const ReadDueRequest& request) {
     job.floor = r.Time(i, 3);
     job.cursor = r.Time(i, 4);
     if (!r.IsNull(i, 5)) job.gap_from = r.Time(i, 5);
+    gaps |= job.gap_from.has_value();
+    // Who asks for a job by its name starts it next, on this very connection.
+    if (!request.jobs.empty()) asks_.Add({.older = r.Bool(i, 9), .after = r.Bool(i, 10)});
     job.pending = PendingOf(r.Text(i, 6));
     job.suspended = r.Bool(i, 7);
     index[job.job] = due.jobs.size();
@@ -111,7 +118,7 @@ absl::StatusOr<DueJobs> PostgresStore::ReadDue(const ReadDueRequest& request) {
   ASSIGN_OR_RETURN(
       const std::vector<Rows> rest,
       connection.Commit({session_.Of(kVersions, {list, TimeParam(due.now)}),
-                         session_.Of(OpenRows(), {list}),
+                         session_.Of(OpenRows(gaps), {list}),
                          session_.Of(kSpans, {list, TimeParam(due.now)}),
                          session_.Of("select min(j.next_look) from @.job j where not j.deleted and "
                                      "j.name not in (select json_array_elements_text($1::json))",

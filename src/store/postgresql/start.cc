@@ -1,7 +1,9 @@
 // Held, then started: START is one transaction of two round trips. The first locks (the store's
 // start row where there is a global limit, serialised jobs by name, the rows by key) and reads, in
 // later statements, the clock and all that decides; the second writes what was granted. Where it
-// also takes what is due, the first locks that too, and one between them reads what decides.
+// also takes what is due, the first locks that too, and one between them reads what decides. What
+// stands in the way of some jobs alone (order, `after`, locks left behind) is asked once such a job
+// has been seen: under the same locks, the first time in a round trip of its own.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -125,7 +127,7 @@ std::string Clock() {
       (select count(*) from @.job_slot s where s.until > (select @NOW)) else 0 end, )",
                       kLimitsNumber,
                       ", exists (select from @.job_watermark where status = 'PLANNED' and "
-                      "start_tag > 0)");
+                      "start_tag > 0), exists (select from @.job_lock)");
 }
 
 std::string JobFacts(absl::string_view jobs) {
@@ -144,7 +146,8 @@ std::string JobFacts(absl::string_view jobs) {
       end,
     j.strict or j.job_limit is not null or j.max_parallel is not null
       or j.lock_scope <> 'period' or j.overlap <> 'allow',
-    coalesce(j.pending = 'person', false)
+    coalesce(j.pending = 'person', false),
+    exists (select from @.job_after a where a.job = j.name)
   from ()",
                    jobs, ") x(job) join @.job j on j.name = x.job where not j.deleted");
   return absl::StrReplaceAll(
@@ -181,10 +184,8 @@ std::string OlderPeriods(absl::string_view keys) {
 }
 
 std::string AfterJobs(absl::string_view keys) {
-  return absl::StrCat("select x.job, x.period, min(a.after_job) from (select * from (", keys,
-                      ") x where (select exists (select from @.job_after))) x "
-                      "join @.job_after a on a.job = x.job",
-                      kKeysRow, R"(
+  return absl::StrCat("select x.job, x.period, min(a.after_job) from (", keys,
+                      ") x join @.job_after a on a.job = x.job", kKeysRow, R"(
   where not exists (select from @.job_watermark d where d.job_name = a.after_job
       and d.biz_date = r.biz_date and d.status = 'DONE') or
     exists (select from @.job_watermark d where d.job_name = a.after_job
@@ -199,8 +200,7 @@ std::string LockHolders(absl::string_view keys) {
 }
 
 std::string LeftoverLocks(absl::string_view keys) {
-  return absl::StrCat("select x.job, x.period, k.holder, k.alive from (select * from (", keys,
-                      ") x where (select exists (select from @.job_lock))) x", kKeysRow, R"(
+  return absl::StrCat("select x.job, x.period, k.holder, k.alive from (", keys, ") x", kKeysRow, R"(
     cross join lateral (select k.job_name || ' ' || k.period as holder,
       k.until > (select @NOW) as alive from @.job_lock k where k.lock_key = r.lock_key limit 1) k)");
 }
@@ -353,7 +353,11 @@ class Looked {
     for (int i = 0; i < names.size(); ++i) locked_jobs_->insert(names.Text(i, 0));
   }
   // The answers to Questions::Decide; only the first where there are no rows.
-  void AddFacts(const std::vector<Rows>& facts);
+  void AddFacts(const std::vector<Rows>& facts, StartAsks asked);
+  // What has to be asked besides.
+  StartAsks Unasked(StartAsks asked) const;
+  // The answers to Questions::Besides.
+  void AddBesides(absl::Span<const Rows> answers, StartAsks asked);
   // The answers to LookAtBackfills.
   void AddBackfills(const std::vector<Rows>& rows) {
     facts_.backfills = ReadBackfillFacts(rows[1], rows[2]);
@@ -389,6 +393,7 @@ class Looked {
   };
   std::vector<PeriodKey> AddRows(const Rows& rows);
   void AddJobs(const Rows& jobs);
+  void Note(const Rows& found, std::string StartFacts::Row::*field, bool leftover);
 
   const StartRequest& request_;
   StartFacts facts_;
@@ -397,6 +402,7 @@ class Looked {
   std::vector<Candidate> also_due_;
   std::optional<std::set<std::string>> locked_jobs_;
   bool leftovers_ = false, more_ = false;
+  StartAsks needed_;  // as the jobs and the locks are, whatever the rows are
   int64_t limits_number_ = 0;
   bool in_turn_ = false;
 };
@@ -452,32 +458,46 @@ void Looked::AddJobs(const Rows& jobs) {
     job.backfills = jobs.Int(i, 9);
     job.serialised = jobs.Bool(i, 10);
     job.asked = jobs.Bool(i, 11);
+    needed_.older |= job.strict;
+    needed_.after |= jobs.Bool(i, 12);
   }
 }
 
-void Looked::AddFacts(const std::vector<Rows>& facts) {
+void Looked::Note(const Rows& found, std::string StartFacts::Row::*field, bool leftover) {
+  for (int i = 0; i < found.size(); ++i) {
+    const auto row = facts_.rows.find({found.Text(i, 0), found.Text(i, 1)});
+    if (row == facts_.rows.end()) continue;
+    if (leftover && !found.Bool(i, 3)) {
+      leftovers_ = true;  // its time has passed: it goes with the grant
+      continue;
+    }
+    row->second.*field = found.Text(i, 2);
+  }
+}
+
+void Looked::AddFacts(const std::vector<Rows>& facts, StartAsks asked) {
   facts_.now = facts[0].Time(0, 0);
   facts_.frozen = facts[0].Bool(0, 1);
   facts_.alive = facts[0].Int(0, 2);
   limits_number_ = facts[0].Int(0, 3);
   in_turn_ = facts[0].Bool(0, 4);
   if (facts.size() == 1) return;
+  needed_.leftovers = facts[0].Bool(0, 5);
   AddJobs(facts[1]);
-  const auto note = [&](const Rows& found, std::string StartFacts::Row::*field, bool leftover) {
-    for (int i = 0; i < found.size(); ++i) {
-      const auto row = facts_.rows.find({found.Text(i, 0), found.Text(i, 1)});
-      if (row == facts_.rows.end()) continue;
-      if (leftover && !found.Bool(i, 3)) {
-        leftovers_ = true;  // its time has passed: it goes with the grant
-        continue;
-      }
-      row->second.*field = found.Text(i, 2);
-    }
-  };
-  note(facts[2], &StartFacts::Row::older, false);
-  note(facts[3], &StartFacts::Row::after, false);
-  note(facts[4], &StartFacts::Row::holder, false);
-  note(facts[5], &StartFacts::Row::leftover, true);
+  Note(facts[2], &StartFacts::Row::holder, false);
+  AddBesides(absl::MakeConstSpan(facts).subspan(3), asked);
+}
+
+StartAsks Looked::Unasked(StartAsks asked) const {
+  return {needed_.older && !asked.older, needed_.after && !asked.after,
+          needed_.leftovers && !asked.leftovers};
+}
+
+void Looked::AddBesides(absl::Span<const Rows> answers, StartAsks asked) {
+  size_t next = 0;
+  if (asked.older) Note(answers[next++], &StartFacts::Row::older, false);
+  if (asked.after) Note(answers[next++], &StartFacts::Row::after, false);
+  if (asked.leftovers) Note(answers[next++], &StartFacts::Row::leftover, true);
 }
 
 std::vector<PeriodKey> Looked::Keys() const {
@@ -552,15 +572,24 @@ class Questions {
   // Reads what decides about `keys`, whose rows are locked. Of them `with_locks` may have a lock
   // key.
   std::vector<Statement> Decide(const std::vector<PeriodKey>& keys,
-                                const std::vector<PeriodKey>& with_locks) const {
+                                const std::vector<PeriodKey>& with_locks, StartAsks asks) const {
     std::vector<Parameter> params = {labels_};
     const std::string jobs = JobsOf(keys).Take(params);
-    return {session_.Of(Clock(), {absl::StrCat(request_.global_limit)}),
-            session_.Of(JobFacts(jobs), std::move(params)),
-            Of(OlderPeriods, keys),
-            Of(AfterJobs, keys),
-            Of(LockHolders, with_locks),
-            Of(LeftoverLocks, with_locks)};
+    std::vector<Statement> out = {session_.Of(Clock(), {absl::StrCat(request_.global_limit)}),
+                                  session_.Of(JobFacts(jobs), std::move(params)),
+                                  Of(LockHolders, with_locks)};
+    for (Statement& more : Besides(keys, with_locks, asks)) out.push_back(std::move(more));
+    return out;
+  }
+
+  // What only some jobs have in their way.
+  std::vector<Statement> Besides(const std::vector<PeriodKey>& keys,
+                                 const std::vector<PeriodKey>& with_locks, StartAsks asks) const {
+    std::vector<Statement> out;
+    if (asks.older) out.push_back(Of(OlderPeriods, keys));
+    if (asks.after) out.push_back(Of(AfterJobs, keys));
+    if (asks.leftovers) out.push_back(Of(LeftoverLocks, with_locks));
+    return out;
   }
 
   Statement OfJobs(ColumnRows jobs, bool wait) const {
@@ -636,7 +665,7 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
     std::vector<Rows> rows;
     const bool limited = !limits_.book.empty();
     if (request.also_due == 0 && !limited) {
-      then(questions.Decide(request.keys, request.keys));
+      then(questions.Decide(request.keys, request.keys, asks_));
       ASSIGN_OR_RETURN(rows, connection.Begin(statements));
       looked.AddNamed(rows[locked - 1]);
       rows.erase(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(locked));
@@ -663,7 +692,7 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
       if (keys.empty()) {
         then({session_.Of(Clock(), {"0"})});
       } else {
-        then(questions.Decide(keys, looked.KeysWithLocks()));
+        then(questions.Decide(keys, looked.KeysWithLocks(), asks_));
       }
       if (limited) then({CountSlots(session_, limits_.book, claims)});
       ASSIGN_OR_RETURN(rows, connection.More(statements));
@@ -674,7 +703,7 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
         rows.pop_back();
       }
     }
-    looked.AddFacts(rows);
+    looked.AddFacts(rows, asks_);
     if (request.also_due > 0) {
       look_behind_ = in_turn_ && !look_behind_ &&
                      looked.also_due() < static_cast<size_t>(request.also_due) + 24;
@@ -684,6 +713,12 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
       connection.Rollback();
       ASSIGN_OR_RETURN(limits_, ReadKnownLimits(session_));
       return std::optional<StartAnswers>();
+    }
+    if (const StartAsks besides = looked.Unasked(asks_); besides.any()) {
+      ASSIGN_OR_RETURN(
+          rows, connection.More(questions.Besides(looked.Keys(), looked.KeysWithLocks(), besides)));
+      looked.AddBesides(rows, besides);
+      asks_.Add(besides);  // from now on with the rest
     }
     if (!looked.backfills().empty()) {
       ASSIGN_OR_RETURN(const std::vector<Rows> asked,

@@ -16,6 +16,18 @@
 
 namespace matins::postgresql {
 
+// What START asks only where there is need, for it costs a server that has not seen the statement a
+// millisecond: older periods of strict jobs, jobs in `after`, locks that lost runs left behind.
+struct StartAsks {
+  bool older = false, after = false, leftovers = false;
+  bool any() const { return older || after || leftovers; }
+  void Add(StartAsks more) {
+    older |= more.older;
+    after |= more.after;
+    leftovers |= more.leftovers;
+  }
+};
+
 class PostgresStore final : public Store {
  public:
   PostgresStore(std::unique_ptr<Session> session, std::unique_ptr<Listener> listener);
@@ -58,6 +70,7 @@ class PostgresStore final : public Store {
   const std::unique_ptr<Session> owned_;
   Session& session_;
   KnownLimits limits_;
+  StartAsks asks_;  // those that there has been need of
   // Tenants are served in turn, as far as was seen last; and START is to look once for rows from
   // before there were tenants.
   bool in_turn_ = false, look_behind_ = false;
