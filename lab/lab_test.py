@@ -372,6 +372,20 @@ class Runs(unittest.TestCase):
         self.assertIn('1 of 1 valid', self.lab('run', 'full', '--store', 'postgresql', '--only', 'faults.server_killed', '--keep', self.root))
         self.assertIn('1 of 1 valid', self.lab('run', 'full', '--store', 'sqlite', '--only', 'faults.clock_back', '--keep', self.root))
 
+    def failover(self, store):
+        """Both of the pair are the lab's own. That the candidate had its failover stands among the actions, with what each of the two had by then."""
+        self.assertIn('1 of 1 valid', self.lab('run', 'full', '--store', store, '--only', 'faults.failover', '--keep', self.root))
+        done = {a['what']: a for a in keep.read_lines(self.kept(1, 'faults.failover', 'candidate', 'actions.jsonl'))}
+        self.assertEqual(done['kill_server']['before']['replication']['behind'], 0)
+        self.assertIsNone(done['promote: done']['after']['replication']['primary'])
+        self.assertIn('bump_epoch: done', done)
+
+    def test_a_primary_of_postgresql_is_killed_and_its_replica_promoted(self):
+        self.failover('postgresql')
+
+    def test_a_primary_of_mariadb_is_killed_and_its_replica_promoted(self):
+        self.failover('mariadb')
+
     def test_full_is_each_kind_of_store(self):
         self.lab('run', 'full', '--only', 'instances.normal', '--keep', self.root)
         stores = [keep.read_json(self.kept(n, 'instances.normal', 'registered.json'))['baseline']['store'] for n in (1, 2, 3)]
