@@ -3,14 +3,16 @@
     body.py FOLDER GUARD GATE STEPS SECONDS MARKS
 
 GUARD  fence: raise, then each step under the fence, in its own transaction; key: each step once by a unique key;
+       store: the steps in the scheduler's own database, in the transaction that writes DONE (`commit: job`);
        none: nothing, as a job that trusts its lock
 GATE   before or after the effect, or none. The nth start of all makes FOLDER/ran.n and waits there for go.n, whose text is
        its exit status, or for `go`, which lets all of them end well
 MARKS  rising: the checkpoint is the number of the step; falling: it goes down, as no good job's does
-What it does stands in business.db: `entry` has no key of its own, so that what was done twice is there twice; `alive` has
-when each start began and ended.
+What it does stands in business.db (with `store`, in the store): `entry` has no key of its own, so that what was done twice is there
+twice; `alive` has when each start began and ended.
 """
 import os
+import re
 import signal
 import sqlite3
 import sys
@@ -18,6 +20,7 @@ import time
 
 from soak_body import STALE, checkpoint, statement
 
+ENTRY = 'create table entry (job varchar(99), period varchar(99), step int, generation int, fence bigint, at double precision)'
 TABLES = ('create table if not exists entry (job text, period text, step int, generation int, fence int, at real)',
           'create table if not exists once (job text, period text, step int, primary key (job, period, step))',
           'create table if not exists alive (n int, job text, period text, fence int, pid int, began real, ended real, resume int)')
@@ -62,7 +65,7 @@ def main(folder, guard, gate, steps, seconds, marks):
     try:
         status = wait(folder, n) if gate == 'before' else 0
         if status == 0:
-            status = effects(db, folder, guard, me, first, steps, seconds, marks)
+            status = with_done(folder, me, steps) if guard == 'store' else effects(db, folder, guard, me, first, steps, seconds, marks)
         if status == 0 and gate == 'after':
             status = wait(folder, n)
         return status
@@ -92,6 +95,27 @@ def effects(db, folder, guard, me, first, steps, seconds, marks):
             if taken is False and marks == 'rising':
                 return STALE
     return 0
+
+
+def with_done(folder, me, steps):
+    """As `matins fence sql` says: the job's own writes, the fence and DONE, COMMIT at once; where another owns the period, nothing."""
+    import prompt       # here alone: each start of each body would pay for what it imports
+    with open(os.path.join(folder, 'store.url')) as f:
+        store = prompt.open_prompt(f.read())
+    told = {name: f"'{value}'" if isinstance(value, str) else str(value) for name, value in me.items()}
+
+    def text(beginning):
+        return re.sub(r':(\w+)', lambda m: told[m.group(1)], statement(folder, beginning, 'commit.sql'))
+    store.ask(store.begin)
+    for step in range(1, steps + 1):
+        store.ask(f'insert into entry values ({told["job"]}, {told["period"]}, {step}, {told["generation"]}, {told["fence"]}, {time.time()!r})')
+    store.ask(text('SELECT 1 FROM job_watermark'))
+    ours = store.changed(text('UPDATE job_watermark')) == 1
+    if ours:
+        store.ask(text('INSERT INTO job_run'))
+    store.ask('commit' if ours else 'rollback')
+    store.end()
+    return 0 if ours else STALE
 
 
 if __name__ == '__main__':

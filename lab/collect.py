@@ -26,7 +26,7 @@ def collect(stage, folder):
     keep.write_json(os.path.join(folder, 'business.json'), dict(
         entry=[dict(zip(('job', 'period', 'step', 'at', 'fence'), row)) for row in entries],
         alive=[dict(zip(('n', 'job', 'period', 'fence', 'pid', 'began', 'ended', 'resume'), row)) for row in starts]))
-    fenced = conditions['job.guard'] == 'fence'     # that each effect has its DONE is asked of a sample that came to its end
+    fenced = conditions['job.guard'] in ('fence', 'store')     # that each effect has its DONE is asked of a sample that came to its end
     keep.write_lines(os.path.join(folder, 'effects.jsonl'), [dict(job=job, period=period, step=step - 1, db=at)
                                                             for job, period, step, at, _ in entries] if fenced else [])
     keep.write_lines(os.path.join(folder, 'demands.jsonl'), [dict(job=name, steps=conditions['job.steps'] if fenced else 0, same_tx=fenced and bool(stage.settled), race=0.5)
@@ -79,7 +79,7 @@ def export(stage, folder):
 
 def inputs(stage):
     """Digests of what goes in: the job file, what the job runs, the fence's statements."""
-    found = {name: digest_of(os.path.join(HERE, name)) for name in ('body.py', 'soak_body.py')}
+    found = {name: digest_of(os.path.join(HERE, name)) for name in ('body.py', 'prompt.py', 'soak_body.py')}
     return dict(found, snapshot=hashlib.sha256(stage.snapshot().encode()).hexdigest(), **{'fence.sql': digest_of(stage.path('fence.sql'))})
 
 

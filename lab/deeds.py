@@ -10,8 +10,9 @@ import time
 from urllib.parse import urlsplit
 
 import clock
+import prompt
 import replicas
-from nodes import Member, guards_and_bodies, seen, tell
+from nodes import Member, guards_and_bodies, label, seen, tell
 from program import HERE, MATINS, PATIENCE
 from proxy import Proxy
 from stores import writable
@@ -42,10 +43,15 @@ class Deeds:
             if not self.nodes and self.conditions['fault.point'] != 'none':
                 point = self.conditions['fault.point']
             member = Member(self, len(self.nodes), self.link() if not self.nodes else None, drain=self.conditions['client.drain'],
-                            program=self.older if self.older and not self.nodes else MATINS,
+                            program=self.older if self.older and not self.nodes else MATINS, more=self.words_of(len(self.nodes)),
                             env={**({'MATINS_FAULTS': point} if point else {}), **(self.skew() if not self.nodes else {})})
             self.nodes.append(member)
             member.start()
+
+    def words_of(self, number):
+        """How many runs a node has at a time, and which label."""
+        c = self.conditions
+        return ['--slots', str(c['client.slots']), *(['--label', label(number)] if c['topology.labels'] == 'own' else [])]
 
     def skew(self):
         """The first node's own wall clock, where it is to be wrong."""
@@ -188,8 +194,10 @@ class Deeds:
             row[2] in ('DONE', 'SKIPPED', 'FAILED') for row in rows))(self.rows()))
 
     def lease_over(self, n=1):
-        self.until(f'the end of {n} leases', lambda: int(self.sql(
-            f'select count(*) from job_watermark where lease_until < {self.store.now}')[0][0]) >= int(n))
+        self.until(f'the end of {n} leases', lambda: self.leases_over() >= int(n))
+
+    def leases_over(self):
+        return int(self.sql(f'select count(*) from job_watermark where lease_until < {self.store.now}')[0][0])
 
     def stop(self, number):
         """Node, its guards and their bodies: a machine that stands still."""
@@ -200,6 +208,12 @@ class Deeds:
 
     def stop_node(self, number):
         self.freeze(self.nodes[int(number)].process.pid)
+
+    def stop_guards(self, number):
+        """Node and guards: the bodies go on, and nobody is there to end them."""
+        member = self.nodes[int(number)]
+        member.frozen, member.mark = guards_and_bodies(member)[0], seen([member])
+        self.freeze(member.process.pid, *member.frozen)
 
     def freeze(self, *pids):
         """Who is stopped in the midst of a SQLite transaction stops everybody else too. That is another experiment: such a one goes on
@@ -318,6 +332,47 @@ class Deeds:
         self.nodes[int(number)].program = MATINS
         self.nodes[int(number)].start()
 
+    # ---- locks that are held from outside --------------------------------------------------------------------------------------
+
+    def hold(self):
+        self.held = prompt.open_prompt(self.store.url)
+        return self.held
+
+    def hold_rows(self):
+        """Whoever wants to write to a row of this store waits from here on."""
+        self.hold().hold_rows()
+
+    def hold_fences(self):
+        """Whoever begins a run waits from here on, when all is decided and counted."""
+        self.hold().hold_fences()
+
+    def waiting(self, n, which='all'):
+        self.until(f'{n} calls that wait ({which})', lambda: self.store.waiting(which) >= int(n))
+
+    def waits_past_lease(self, number):
+        """A call that came while its lease was alive still waits now that it is over. Of SQLite's waiters nobody can tell: there the node has stopped
+        itself at their door."""
+        if self.store.kind == 'sqlite':
+            self.stopped_itself(number)
+            self.lease_over()
+            return
+
+        def past_it():
+            over = self.leases_over()
+            if not self.store.waiting('past_lease') and over:
+                raise Anew      # it had given up waiting a moment before, and asked once more
+            return over
+        self.until('a call that waits for longer than its lease', past_it)
+
+    def let_go(self):
+        """What is held. Of rows it is told which change they had seen last by then, and when that was by the store's clock."""
+        if self.held.has_rows:
+            (ver, clock_), = self.held.ask(f'select max(ver), {self.store.seconds} from job_watermark')
+            self.tell('rows are let go', ver=int(ver), clock=float(clock_))
+        self.held.end()
+
+    # ---- what nodes are heard to say --------------------------------------------------------------------------------------------
+
     def heard(self, number, kind, more='0'):
         """Waits for the node's answer to a call of this kind: the first, one after so many, or one that is `new` since it was stopped."""
         member = self.nodes[int(number)]
@@ -358,6 +413,17 @@ class Deeds:
     def job_deleted(self):
         self.planned_before = self.planned_to()
         self.matins('job', 'delete', 'work', '--reason', 'of the experiment')
+
+    def shut(self):
+        """The gates again, after `let all`."""
+        os.remove(self.path('go'))
+
+    def backfill(self, first, last, *words):
+        """What a person asks to be done once more, between two days."""
+        self.matins('backfill', 'work', '--from', self.day(first), '--to', self.day(last), '--reprocess', 'all', '--reason', 'of the experiment', *words)
+
+    def by_hand(self, day, job='work'):
+        self.matins('run', job, '--date', self.day(day), '--reason', 'of the experiment')
 
     def rerun(self):
         """What a person does with periods that stand FAILED."""
@@ -405,10 +471,11 @@ class Deeds:
 
 BRINGS_BACK = ('start_server', 'wake_server', 'promote', 'free_disk', 'open_link')
 TAKES_AWAY = ('kill_server', 'stop_server', 'fill_disk')
-FAULTS = (*BRINGS_BACK, *TAKES_AWAY, 'cut_replica', 'mute_link', 'deafen_link', 'slow_link', 'step_clock', 'right_clock', 'bump_epoch', 'accept_clock',
-          'stop', 'stop_node', 'wake', 'wake_node', 'wake_body', 'kill_node', 'kill_machine', 'kill_body', 'delete_rows', 'drop_index', 'job_deleted',
+FAULTS = (*BRINGS_BACK, *TAKES_AWAY, 'cut_replica', 'mute_link', 'deafen_link', 'slow_link', 'step_clock', 'right_clock', 'bump_epoch', 'accept_clock', 'stop', 'stop_node',
+          'stop_guards', 'wake', 'wake_node', 'wake_body', 'kill_node', 'kill_machine', 'kill_body', 'delete_rows', 'drop_index', 'job_deleted',
           'flush_redis', 'rerun', 'drop_reply', 'hold_commit', 'drop_all', 'hold_all', 'release', 'blackhole', 'reset_link', 'newer_schema',
-          'right_schema', 'renew')
+          'right_schema', 'renew', 'hold_rows', 'hold_fences', 'backfill', 'by_hand')
 ACTIONS = {name: getattr(Deeds, name) for name in (
     *FAULTS, 'node', 'began', 'effect', 'let', 'status', 'all_settled', 'lease_over', 'pause', 'again', 'end_node', 'heard', 'stopped_itself', 'fire',
-    'callers_end', 'planned', 'until_noticed', 'answer_lost', 'frozen', 'heard_unknown', 'heard_refused', 'heard_no', 'migrated', 'gone', 'caught_up')}
+    'callers_end', 'planned', 'until_noticed', 'answer_lost', 'frozen', 'heard_unknown', 'heard_refused', 'heard_no', 'migrated', 'gone', 'caught_up', 'waiting',
+    'waits_past_lease', 'let_go', 'shut')}

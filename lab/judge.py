@@ -77,7 +77,8 @@ class Sample:
             at_once=most_at_once(self.business, lambda row: 0),
             same_period_at_once=most_at_once(self.business, lambda row: (row['job'], row['period'])),
             plan_changed=self.plans['before'] != self.plans['after'],
-            ended_badly=sum(bool(a.get('badly')) for a in self.actions), starts_too_old=self.starts_too_old(), left_behind=self.left_behind(),
+            dated_before_lock=self.dated_before_lock(), at_once_again=most_at_once(self.business, lambda row: 0, self.shut_at()),
+            ahead_of_others=self.ahead_of_others(), ended_badly=sum(bool(a.get('badly')) for a in self.actions), starts_too_old=self.starts_too_old(), left_behind=self.left_behind(),
             stopped=self.stop.get('condition', 'no'), written_after_stop=sum(self.stop.get('written_afterwards', {}).values()),
             stop_seconds=self.stop.get('seconds_to_stop', 0))
         for reason, n in reasons.items():
@@ -104,6 +105,20 @@ class Sample:
         at = {a['what']: a['at'] for a in self.actions}
         begun = at.get('newer_schema: done', float('inf'))
         return sum(begun < row['began'] < at.get('right_schema', float('inf')) for row in self.business['alive'])
+
+    def dated_before_lock(self):
+        """How many changes were made behind a lock that was held from outside, and dated before it was let go."""
+        return sum(e['ver'] > a['ver'] and e['db'] < a['clock'] for a in self.actions if a['what'] == 'rows are let go'
+                   for e in self.events if e['type'] == 'jr')
+
+    def shut_at(self):
+        """When the gates were shut again."""
+        return max((a['at'] for a in self.actions if a['what'] == 'shut'), default=0)
+
+    def ahead_of_others(self):
+        """How many runs of the first job began before the first one of each other."""
+        jobs = [row['job'] for row in sorted(self.business['alive'], key=lambda row: row['began'])]
+        return max((jobs[:jobs.index(job)].count('work') for job in set(jobs) - {'work'}), default=0)
 
     def broken(self):
         """The promises that are found broken, but for those that the experiment gives up."""
@@ -182,7 +197,7 @@ class Sample:
             seen = set()
             again = [e for e in self.business['entry'] if (e['job'], e['period'], e['step']) in seen or seen.add((e['job'], e['period'], e['step']))]
             found = [(e['at'], e, 'effect') for e in again or self.business['entry']]
-        elif measure in ('starts', 're_executions', 'at_once', 'same_period_at_once', 'resumed_at'):
+        elif measure in ('starts', 're_executions', 'at_once', 'at_once_again', 'same_period_at_once', 'resumed_at', 'ahead_of_others'):
             found = [(row['began'], row, 'start') for row in self.business['alive'][1:]]
         else:
             found = []
@@ -195,12 +210,12 @@ def past_time_out(journal, timeout):
     return sum(e['lease_until'] > begun.get(e['token'], float('inf')) + timeout + 1e-3 for e in journal if e['op'] == 'hb')
 
 
-def most_at_once(business, key):
-    """How many bodies of one key lived at an instant. One that was killed has no end: it lived until its last effect at least."""
+def most_at_once(business, key, since=0):
+    """How many bodies of one key, begun since then, lived at an instant. One that was killed has no end: it lived until its last effect at least."""
     marks, last = defaultdict(list), {}
     for entry in business['entry']:
         last[entry['job'], entry['period'], entry['fence']] = entry['at']
-    for row in business['alive']:
+    for row in (row for row in business['alive'] if row['began'] >= since):
         end = row['ended'] or last.get((row['job'], row['period'], row['fence']), row['began']) + 1e-6
         marks[key(row)] += [(row['began'], 1), (max(end, row['began'] + 1e-6), -1)]
     most = 0

@@ -412,9 +412,10 @@ class Runs(unittest.TestCase):
         self.assertIn('node-0.log has a secret in it', told)
 
     def test_mutants_are_noticed(self):
-        names = 'mutants.no_fence_bump', 'mutants.no_cap', 'mutants.silent_beat', 'mutants.no_fence_check', 'mutants.no_lease_check'
+        names = 'mutants.no_fence_bump', 'mutants.no_cap', 'mutants.silent_beat', 'mutants.no_fence_check', 'mutants.no_lease_check', \
+            'mutants.clock_before_lock', 'mutants.unfenced_commit'
         told = self.lab('run', 'mutants', '--store', 'sqlite', *(word for name in names for word in ('--only', name)), '--keep', self.root)
-        self.assertIn('5 of 5 noticed', told)
+        self.assertIn('7 of 7 noticed', told)
 
     def test_a_mutant_that_nobody_notices_is_told(self):
         """A scene in which the protection is not needed."""

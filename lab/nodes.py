@@ -12,8 +12,8 @@ from program import MATINS, PATIENCE
 class Member:
     """A place for a node: its life ends and begins again; its history goes on in one file."""
 
-    def __init__(self, case, number, store=None, env=None, program=MATINS, drain='10s'):
-        self.program, self.drain = program, drain
+    def __init__(self, case, number, store=None, env=None, program=MATINS, drain='10s', more=()):
+        self.program, self.drain, self.more = program, drain, more
         self.env = {**case.env(), **(env or {})}
         if store:
             self.env['MATINS_STORE'] = store
@@ -29,7 +29,7 @@ class Member:
         self.lives += 1
         with open(self.log, 'ab') as log:
             self.process = subprocess.Popen([self.program, 'serve', *self.jobs, '--runtime-dir', self.folder, '--history', self.history,
-                                             '--drain', self.drain], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                                             '--drain', self.drain, *self.more], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def alive(self):
         return self.process is not None and self.process.poll() is None
@@ -43,6 +43,11 @@ class Member:
         self.process.send_signal(signal.SIGCONT)
         self.process.terminate()
         return self.process.wait(PATIENCE)
+
+
+def label(n):
+    """Of the nth node, where each has one of its own, and of the nth job, which runs there alone."""
+    return f'node{n}'
 
 
 def children():

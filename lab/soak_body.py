@@ -15,14 +15,14 @@ import time
 STALE = 3
 
 
-def statements(folder):
-    with open(os.path.join(folder, 'fence.sql')) as f:
+def statements(folder, name='fence.sql'):
+    with open(os.path.join(folder, name)) as f:
         lines = [line for line in f if not line.startswith('--')]
     return [' '.join(text.split()) for text in ''.join(lines).split(';')]
 
 
-def statement(folder, beginning):
-    return next(text for text in statements(folder) if text.startswith(beginning))
+def statement(folder, beginning, name='fence.sql'):
+    return next(text for text in statements(folder, name) if text.startswith(beginning))
 
 
 def checkpoint(number, patience=None):

@@ -23,7 +23,7 @@ import soak_body
 import stores
 from deeds import ACTIONS, BRINGS_BACK, FAULTS, TAKES_AWAY, Anew, Deeds, said
 from experiment import CONDITIONS
-from nodes import children, tell
+from nodes import children, label, tell
 from program import HERE, MATINS, PATIENCE, eventually
 from servers import Servers, small_disk
 from watch import Watch
@@ -44,7 +44,7 @@ class Stage(Deeds):
         self.exits = ExitStack()
         self.folder = tempfile.mkdtemp(prefix='mtl')
         self.exits.callback(shutil.rmtree, self.folder, True)
-        self.told, self.nodes, self.callers = [], [], []
+        self.told, self.nodes, self.callers, self.held = [], [], [], None
         self.watch, self.server, self.clock, self.logs = None, None, None, []      # logs: (name, path, where it begins)
         try:
             self.prepare()
@@ -57,9 +57,10 @@ class Stage(Deeds):
     def addCleanup(self, function, *args):  # noqa: N802 (unittest's word)
         self.exits.callback(function, *args)
 
-    def env(self):
+    def env(self, whole=False):
+        """`whole`: with all protections."""
         kept = {k: v for k, v in os.environ.items() if k not in ('MATINS_MUTANT', 'MATINS_FAULTS')}
-        mutant = self.conditions['mutant']
+        mutant = 'none' if whole else self.conditions['mutant']
         redis = self.servers.of('redis').url() if self.conditions['topology.redis'] != 'none' else None
         clock_of_the_file = self.clock.env() if self.clock and self.conditions['store'] == 'sqlite' else {}
         return {**kept, 'MATINS_STORE': self.store.url, **({'MATINS_MUTANT': mutant} if mutant != 'none' else {}),
@@ -85,7 +86,10 @@ class Stage(Deeds):
             db.close()
 
     def entries(self):
-        return self.booked('select job, period, step, at, fence from entry order by at')
+        told = 'select job, period, step, at, fence from entry order by at'
+        if self.conditions['job.guard'] != 'store':
+            return self.booked(told)
+        return [(job, period, int(step), float(at), int(fence)) for job, period, step, at, fence in self.sql(told)]
 
     def starts(self):
         return self.booked('select n, job, period, fence, pid, began, ended, resume from alive order by n')
@@ -119,9 +123,11 @@ class Stage(Deeds):
             self.logs.append(('server.log', server.log, os.path.getsize(server.log)))
         self.store = stores.open_store(url)
         self.today = datetime.now(timezone.utc).date()
-        self.matins('db', 'migrate', program=self.older or MATINS)
+        self.matins('db', 'migrate', program=self.older or MATINS, whole=True)
         with open(os.path.join(self.folder, 'fence.sql'), 'w') as f:
             subprocess.run([MATINS, 'fence', 'sql', '--dialect', 'sqlite'], env=self.env(), stdout=f, check=True)
+        if self.conditions['job.guard'] == 'store':
+            self.beside_the_rows()
         self.business = os.path.join(self.folder, 'business.db')
         db = sqlite3.connect(self.business, isolation_level=None)
         db.execute('pragma journal_mode = wal')
@@ -132,6 +138,14 @@ class Stage(Deeds):
             f.write(self.jobs())
         if self.conditions['client.door'] == 'exec':
             self.matins('job', 'apply', self.path('jobs.yaml'))
+
+    def beside_the_rows(self):
+        """What a job needs that writes its effects and its DONE into the store."""
+        with open(self.path('commit.sql'), 'w') as f:
+            subprocess.run([MATINS, 'fence', 'sql', '--dialect', self.store.kind], env=self.env(), stdout=f, check=True)
+        with open(self.path('store.url'), 'w') as f:
+            f.write(self.store.url)
+        self.sql(body.ENTRY)
 
     def own_server(self, kind):
         c = self.conditions
@@ -148,7 +162,6 @@ class Stage(Deeds):
         c = self.conditions
         command = json.dumps([sys.executable, '-S', '-B', os.path.join(HERE, 'body.py'), self.folder, c['job.guard'], c['job.gate'],
                               str(c['job.steps']), str(c['job.seconds']), c['job.marks']])
-        first = self.today - timedelta(days=c['data.days'])
         lock = f'ttl: {c["client.ttl"]}' + (', scope: shared' if c['job.lock'] == 'shared' else '') + \
             (', provider: redis' if c['topology.redis'] != 'none' else '')
         limit = {'job': f'limits: {{ job: {c["job.limit"]} }}, ', 'key': 'limits: { key: shared }, ', 'tenant': 'tenant: ours, '}[
@@ -158,18 +171,25 @@ class Stage(Deeds):
         commit = 'commit: job, ' if c['job.commit'] == 'job' else ''
         window = f', source_window: {c["job.source_days"]}d' if c['job.source_days'] else ''
         work = '{ exec: true }' if c['client.door'] == 'exec' else f'{{ command: {command} }}'
-        overlap = 'overlap: allow, ' if c['job.order'] == 'none' else ''
+        overlap = 'overlap: replace, ' if c['job.overlap'] == 'replace' else 'overlap: allow, ' if c['job.order'] == 'none' else ''
         order = f', order: {c["job.order"]}' if c['job.order'] != 'usual' else ''
+
+        def of_its_own(n):
+            return ''.join((f'nodes: [{label(n)}], ' if c['topology.labels'] == 'own' else '', f'tenant: tenant{n}, ' if c['job.tenant'] == 'own' else '',
+                            'after: [{ job: work }], ' if c['job.after'] == 'first' and n > 0 else ''))
+
+        def first(n):
+            return self.today - timedelta(days=c['data.other_days'] if n > 0 and c['data.other_days'] else c['data.days'])
         names = ['work', *(f'work{n}' for n in range(2, c['job.copies'] + 1))]
         return f'journal: full\n{shared}jobs:' + ''.join(
-            f'\n  - {{ name: {name}, schedule: "0 0 * * *", period: day, biz_date: -1d, misfire: {c["job.misfire"]}, {overlap}{limit}{commit}'
-            f'backfill: {{ start: {first}, max_periods: {c["job.max_periods"]}{order}{window}, '
+            f'\n  - {{ name: {name}, schedule: "0 0 * * *", period: day, biz_date: -1d, misfire: {c["job.misfire"]}, {overlap}{of_its_own(n)}{limit}{commit}'
+            f'backfill: {{ start: {first(n)}, max_periods: {c["job.max_periods"]}{order}{window}, '
             f'max_parallel: {c["job.max_parallel"]} }}, '
             f'lock: {{ {lock} }}, start_deadline: 60s, timeout: {c["job.timeout"]}, grace: {judge.GRACE * 1000:g}ms, recovery: {c["job.recovery"]}, '
-            f'max_lost: 100, retry: {{ attempts: {c["job.attempts"]}, backoff: {c["job.backoff"]} }}, run: {work} }}' for name in names) + '\n'
+            f'max_lost: 100, retry: {{ attempts: {c["job.attempts"]}, backoff: {c["job.backoff"]} }}, run: {work} }}' for n, name in enumerate(names)) + '\n'
 
-    def matins(self, *words, check=True, program=MATINS):
-        done = subprocess.run([program, *words], env=self.env(), capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
+    def matins(self, *words, check=True, program=MATINS, whole=False):
+        done = subprocess.run([program, *words], env=self.env(whole), capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
                               check=False)
         if check and done.returncode != 0:
             raise RuntimeError(f'matins {" ".join(words)}: {done.stdout}{done.stderr}')
@@ -278,6 +298,8 @@ class Stage(Deeds):
 
     def end(self):
         self.kill_all()
+        if self.held:
+            self.held.end()
         if self.store.kind != 'sqlite' and not self.server:
             name = self.store.url.rsplit('=' if self.store.kind == 'postgresql' else '/', 1)[1]
             try:

@@ -1,5 +1,6 @@
 """The store of a run as the lab sees it: plain SQL with the database's own client, versions, query plans, lock waits."""
 import os
+import re
 import sqlite3
 import subprocess
 import threading
@@ -50,8 +51,12 @@ class Sqlite:
     def activity(self):
         return None         # there is no server that knows
 
+    def waiting(self, which):
+        raise RuntimeError('who waits for a lock of SQLite, nobody can tell')
+
     now = "(select cast(unixepoch('subsec') * 1000000 as integer))" if sqlite3.sqlite_version_info >= (3, 42) else \
         "cast((julianday('now') - 2440587.5) * 86400000000.0 as integer)"
+    seconds = f'{now} / 1000000.0'
 
     def size(self):
         return sum(os.path.getsize(self.path + tail) for tail in ('', '-wal') if os.path.exists(self.path + tail))
@@ -59,7 +64,11 @@ class Sqlite:
 
 class Postgresql:
     kind = 'postgresql'
-    now = 'clock_timestamp()'
+    now, seconds = 'clock_timestamp()', 'extract(epoch from clock_timestamp())'
+    WAITING = ("select count(*) from pg_stat_activity a where a.wait_event_type = 'Lock' and position(current_schema() in a.query) > 0 and "
+               'a.pid <> pg_backend_pid()')
+    WHICH = dict(all='', fence=" and exists (select from pg_locks l where l.pid = a.pid and not l.granted and l.relation = 'matins_fence'::regclass)",
+                 past_lease=' and exists (select from job_watermark where lease_until > a.query_start and lease_until < clock_timestamp())')
 
     def __init__(self, url):
         self.url = url
@@ -104,10 +113,18 @@ class Postgresql:
                         "backend_type = 'client backend' and state <> 'idle' and pid <> pg_backend_pid() limit 50")
         return [dict(zip(('pid', 'state', 'waits_for', 'seconds', 'query'), row)) for row in rows]
 
+    def waiting(self, which):
+        """How many calls of this store's wait for a lock: all; those that ask for a `fence`; those that came while a lease lived (`past_lease`) that
+        is over."""
+        return int(self.sql(self.WAITING + self.WHICH[which])[0][0])
+
 
 class Mariadb:
     kind = 'mariadb'
-    now = 'utc_timestamp(6)'
+    WAITING = 'select count(*) from information_schema.processlist where db = database() and id in (0{})'
+    WHICH = dict(all='', past_lease=' and exists (select 1 from job_watermark where lease_until > utc_timestamp(6) - interval time_ms * 1000 microsecond '
+                                    'and lease_until < utc_timestamp(6))')
+    now, seconds = 'utc_timestamp(6)', "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) / 1000000"
 
     def __init__(self, url):
         self.url, parts = url, urlsplit(url)
@@ -136,9 +153,8 @@ class Mariadb:
                                                  'where table_schema = database()'))
 
     def locks(self):
-        waiting, = self.sql("select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT'")[0]
         dead = self.sql("show global status like 'Innodb_deadlocks'")
-        return dict(waiting=int(waiting), deadlocks=int(dead[0][1]) if dead else 0)
+        return dict(waiting=len(self.waiters()), deadlocks=int(dead[0][1]) if dead else 0)
 
     def columns(self, table):
         return [row[0] for row in self.sql('select column_name from information_schema.columns where table_schema = database() and '
@@ -151,6 +167,16 @@ class Mariadb:
         rows = self.sql("select id, command, coalesce(state, ''), time_ms / 1000, regexp_replace(left(info, 120), '[[:space:]]+', ' ') from "
                         "information_schema.processlist where command <> 'Sleep' and info is not null and id <> connection_id() limit 50")
         return [dict(zip(('pid', 'state', 'waits_for', 'seconds', 'query'), row)) for row in rows]
+
+    def waiting(self, which):
+        """As of PostgreSQL; who waits for a fence nobody can tell."""
+        return int(self.sql(self.WAITING.format(''.join(f', {thread}' for thread in self.waiters())) + self.WHICH[which])[0][0])
+
+    def waiters(self):
+        """Connections that wait for a row. Of information_schema.innodb_trx there is a copy, and no new one as long as it is asked for more often than
+        ten times a second."""
+        told = '\n'.join(row[-1] for row in self.sql('show engine innodb status')).partition('\nTRANSACTIONS\n')[2]
+        return re.findall(r'^LOCK WAIT [^\n]*\n(?:MariaDB|MySQL) thread id (\d+)', told, re.M)
 
 
 def open_store(url):

@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import threading
 import time
+from collections import Counter
 
 import replicas
 import stores
@@ -71,19 +72,12 @@ class Watch(threading.Thread):
                 return stop, seen
         return None
 
-    def business(self, statement):
-        db = sqlite3.connect(self.stage.business, timeout=30)
-        try:
-            return db.execute(statement).fetchall()
-        finally:
-            db.close()
-
     def doubled(self):
-        return self.business('select job, period, step, count(*) from entry group by job, period, step having count(*) > 1')
+        return [(*which, n) for which, n in Counter(entry[:3] for entry in self.stage.entries()).items() if n > 1]
 
     def lost(self):
         done = self.stage.sql("select job_name, period from job_watermark where status = 'DONE'")
-        there = {row[:2] for row in self.business('select job, period from entry')} if done else ()
+        there = {entry[:2] for entry in self.stage.entries()} if done else ()
         return [row for row in done if tuple(row) not in there]
 
     def inconsistent(self):
@@ -116,8 +110,8 @@ class Watch(threading.Thread):
                             watched_for=AFTERWARDS, written_at_stop=before, written_afterwards={k: after[k] - before[k] for k in after})
 
     def written(self):
-        return dict(effects=self.business('select count(*) from entry')[0][0], journal=int(self.stage.sql('select count(*) from job_journal')[0][0]),
-                    starts=self.business('select count(*) from alive')[0][0])
+        return dict(effects=len(self.stage.entries()), journal=int(self.stage.sql('select count(*) from job_journal')[0][0]),
+                    starts=len(self.stage.starts()))
 
 
 def usage(pid):
