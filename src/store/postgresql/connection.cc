@@ -21,6 +21,8 @@ namespace {
 
 constexpr absl::string_view kStatePayload = "matins/sqlstate";
 constexpr absl::string_view kConstraintPayload = "matins/constraint";
+constexpr absl::string_view kBegin = "BEGIN isolation level read committed";
+constexpr absl::string_view kBeginSnapshot = "BEGIN isolation level repeatable read read only";
 constexpr int64_t kEpoch2000Us = 946'684'800'000'000;
 
 // Deadlines are of the monotonic clock: a step of the wall clock must neither hang a call nor end
@@ -40,12 +42,27 @@ bool Starts(absl::string_view state, absl::string_view prefix) {
   return absl::StartsWith(state, prefix);
 }
 
+// What was prepared is not there: a pooler that hides itself gave the transaction to another
+// session; or it means something else since the schema was changed.
+constexpr absl::string_view kForgotten = "26000";
+
+std::string StateOf(const PGresult* result) {
+  const auto field = [result](int code) -> absl::string_view {
+    const char* text = Pq().PQresultErrorField(result, code);
+    return text == nullptr ? "" : text;
+  };
+  const absl::string_view state = field(PG_DIAG_SQLSTATE);
+  const bool other_meaning =
+      state == "0A000" && field(PG_DIAG_SOURCE_FUNCTION) == "RevalidateCachedQuery";
+  return std::string(other_meaning ? kForgotten : state);
+}
+
 absl::Status ServerError(const PGresult* result, absl::string_view where) {
   const auto field = [result](int code) {
     const char* text = Pq().PQresultErrorField(result, code);
     return std::string(text == nullptr ? "" : text);
   };
-  const std::string state = field(PG_DIAG_SQLSTATE);
+  const std::string state = StateOf(result);
   const std::string message =
       absl::StrCat(where, ": ", field(PG_DIAG_MESSAGE_PRIMARY), " (SQLSTATE ", state, ")");
   absl::Status status;
@@ -58,9 +75,9 @@ absl::Status ServerError(const PGresult* result, absl::string_view where) {
   } else if (state == "25006") {
     status = StoreAwayError(
         absl::StrCat(message, "; the server is a standby: name the primary in the store's URL"));
-  } else if (Starts(state, "40") || Starts(state, "53") || Starts(state, "57") ||
-             Starts(state, "58") || Starts(state, "08") || Starts(state, "25") ||
-             state == "55P03" || state == "55006" || state == "23505") {
+  } else if (state == kForgotten || Starts(state, "40") || Starts(state, "53") ||
+             Starts(state, "57") || Starts(state, "58") || Starts(state, "08") ||
+             Starts(state, "25") || state == "55P03" || state == "55006" || state == "23505") {
     status = StoreAwayError(absl::StrCat(message, "; nothing took effect, it may be sent again"));
   } else {
     status = absl::InternalError(message);
@@ -134,7 +151,7 @@ int64_t Rows::affected() const {
 std::string SqlStateOf(const absl::Status& status) { return PayloadText(status, kStatePayload); }
 bool IsContention(const absl::Status& status) {
   const std::string state = SqlStateOf(status);
-  return state == "40P01" || state == "40001";
+  return state == "40P01" || state == "40001" || state == kForgotten;
 }
 bool IsUniqueViolation(const absl::Status& status, absl::string_view constraint) {
   return SqlStateOf(status) == "23505" && PayloadText(status, kConstraintPayload) == constraint;
@@ -147,6 +164,7 @@ void Connection::Drop() {
   if (conn_ != nullptr) Pq().PQfinish(conn_);
   conn_ = nullptr;
   open_ = false;
+  prepared_.Forget();
 }
 
 int Connection::socket() const { return conn_ == nullptr ? -1 : Pq().PQsocket(conn_); }
@@ -237,6 +255,7 @@ absl::Status Connection::Ready() {
 
 absl::StatusOr<std::vector<Rows>> Connection::Send(const std::vector<Statement>& statements) {
   const absl::Time deadline = Monotonic() + options_.call_deadline;
+  std::vector<bool> preparations;  // of what is answered, in order: whether it prepares
   for (const Statement& statement : statements) {
     std::vector<const char*> values;
     std::vector<int> lengths, formats;
@@ -245,20 +264,37 @@ absl::StatusOr<std::vector<Rows>> Connection::Send(const std::vector<Statement>&
       lengths.push_back(p.value ? static_cast<int>(p.value->size()) : 0);
       formats.push_back(p.binary ? 1 : 0);
     }
-    if (Pq().PQsendQueryParams(conn_, statement.sql.c_str(), static_cast<int>(values.size()),
-                               nullptr, values.data(), lengths.data(), formats.data(), 1) != 1) {
-      return Lost("cannot send");
+    const PreparedStatements::Use use = prepared_.Next(statement.sql);
+    const char* const name = use.name.c_str();
+    const char* const sql = statement.sql.c_str();
+    preparations.push_back(use.how == PreparedStatements::How::kPrepare);
+    if (preparations.back()) {
+      preparations.push_back(false);
+      if (Pq().PQsendPrepare(conn_, name, sql, 0, nullptr) != 1) return Lost("cannot send");
     }
+    const int n = static_cast<int>(values.size());
+    const int sent = use.how == PreparedStatements::How::kPlain
+                         ? Pq().PQsendQueryParams(conn_, sql, n, nullptr, values.data(),
+                                                  lengths.data(), formats.data(), 1)
+                         : Pq().PQsendQueryPrepared(conn_, name, n, values.data(), lengths.data(),
+                                                    formats.data(), 1);
+    if (sent != 1) return Lost("cannot send");
   }
   if (Pq().PQpipelineSync(conn_) != 1) return Lost("cannot send");
   std::vector<Rows> rows;
-  RETURN_IF_ERROR(Collect(statements.size(), deadline, rows));
+  const absl::Status status = Collect(preparations, deadline, rows);
+  prepared_.Settle();
+  if (SqlStateOf(status) == kForgotten) prepared_.Stop();
+  RETURN_IF_ERROR(status);
+  if (rows.size() != statements.size()) return Lost("an answer is missing");
   return rows;
 }
 
 // Reads up to the pipeline's end; the first error is answered, and what follows it was not run.
-absl::Status Connection::Collect(size_t statements, absl::Time deadline, std::vector<Rows>& rows) {
+absl::Status Connection::Collect(const std::vector<bool>& preparations, absl::Time deadline,
+                                 std::vector<Rows>& rows) {
   absl::Status first;
+  size_t answered = 0;
   bool sending = true;
   for (bool synced = false; !synced;) {
     if (sending) {
@@ -281,7 +317,11 @@ absl::Status Connection::Collect(size_t statements, absl::Time deadline, std::ve
           break;
         case PGRES_TUPLES_OK:
         case PGRES_COMMAND_OK:
-          rows.emplace_back(std::move(result));
+          if (answered < preparations.size() && preparations[answered++]) {
+            prepared_.Confirm();
+          } else {
+            rows.emplace_back(std::move(result));
+          }
           break;
         case PGRES_PIPELINE_ABORTED:
           break;
@@ -296,12 +336,13 @@ absl::Status Connection::Collect(size_t statements, absl::Time deadline, std::ve
     RETURN_IF_ERROR(Await(static_cast<short>(sending ? POLLIN | POLLOUT : POLLIN), deadline));
     if (Pq().PQconsumeInput(conn_) == 0) return Lost("connection lost");
   }
-  if (first.ok() && rows.size() != statements) return Lost("an answer is missing");
   return first;
 }
 
+// Its first column says whose session it is.
 constexpr char kTimeOuts[] =
-    "select set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true), "
+    "select pg_backend_pid(), set_config('statement_timeout', $1, true), "
+    "set_config('lock_timeout', $2, true), "
     "set_config('idle_in_transaction_session_timeout', $1, true)";
 
 Statement Connection::Settings() const {
@@ -318,66 +359,58 @@ Statement Connection::Settings() const {
       {ms(options_.call_deadline), ms(options_.lock_wait)}};
 }
 
-absl::StatusOr<std::vector<Rows>> Connection::Read(const std::vector<Statement>& statements) {
-  std::vector<Statement> all = {{"BEGIN isolation level repeatable read read only", {}},
-                                Settings()};
+// `statements` in a transaction; `end` "": it goes on.
+absl::StatusOr<std::vector<Rows>> Connection::SendFramed(absl::string_view begin,
+                                                         const std::vector<Statement>& statements,
+                                                         absl::string_view end) {
+  std::vector<Statement> all = {{std::string(begin), {}}, Settings()};
   if (IsMutant(Mutant::kClockBeforeLock)) all.push_back({preamble_, {}});
-  const size_t head = all.size();
+  const auto head = static_cast<std::ptrdiff_t>(all.size());
   all.insert(all.end(), statements.begin(), statements.end());
-  all.push_back({"COMMIT", {}});
+  if (!end.empty()) all.push_back({std::string(end), {}});
+  ASSIGN_OR_RETURN(const std::vector<Rows> rows, Send(all));
+  // A pooler greets with a process of its own making.
+  if (conn_ != nullptr && rows[1].Int(0, 0) != Pq().PQbackendPID(conn_)) prepared_.Stop();
+  return std::vector<Rows>(rows.begin() + head, rows.end() - (end.empty() ? 0 : 1));
+}
+
+absl::StatusOr<std::vector<Rows>> Connection::Read(const std::vector<Statement>& statements) {
   for (int tries = 0;; ++tries) {
     RETURN_IF_ERROR(Ready());
-    auto rows = Send(all);
-    if (!rows.ok()) {
-      const bool lost = conn_ == nullptr;
-      Rollback();
-      if (lost && tries == 0 && !absl::StrContains(rows.status().message(), "deadline")) continue;
-      return rows.status();
-    }
-    return std::vector<Rows>(rows->begin() + static_cast<std::ptrdiff_t>(head), rows->end() - 1);
+    auto rows = SendFramed(kBeginSnapshot, statements, "COMMIT");
+    if (rows.ok()) return rows;
+    const bool lost = conn_ == nullptr && !absl::StrContains(rows.status().message(), "deadline");
+    Rollback();
+    if (tries > 0 || (!lost && !IsContention(rows.status()))) return rows.status();
   }
 }
 
 absl::StatusOr<std::vector<Rows>> Connection::Write(const std::vector<Statement>& statements) {
   RETURN_IF_ERROR(Ready());
-  std::vector<Statement> all = {{"BEGIN isolation level read committed", {}}, Settings()};
-  if (IsMutant(Mutant::kClockBeforeLock)) all.push_back({preamble_, {}});
-  const size_t head = all.size();
-  all.insert(all.end(), statements.begin(), statements.end());
-  all.push_back({"COMMIT", {}});
-  auto rows = Send(all);
-  if (!rows.ok()) {
-    if (conn_ == nullptr) return InDoubtError(rows.status().message());
-    Rollback();
-    return rows.status();
-  }
-  return std::vector<Rows>(rows->begin() + static_cast<std::ptrdiff_t>(head), rows->end() - 1);
+  auto rows = SendFramed(kBegin, statements, "COMMIT");
+  if (rows.ok()) return rows;
+  if (conn_ == nullptr) return InDoubtError(rows.status().message());
+  Rollback();
+  return rows.status();
 }
 
 absl::StatusOr<std::vector<Rows>> Connection::Open(absl::string_view begin, bool writes,
                                                    const std::vector<Statement>& statements) {
   RETURN_IF_ERROR(Ready());
-  std::vector<Statement> all = {{std::string(begin), {}}, Settings()};
-  if (IsMutant(Mutant::kClockBeforeLock)) all.push_back({preamble_, {}});
-  const size_t head = all.size();
-  all.insert(all.end(), statements.begin(), statements.end());
   open_ = true;
   writes_ = writes;
-  auto rows = Send(all);
-  if (!rows.ok()) {
-    Rollback();
-    return rows.status();
-  }
-  return std::vector<Rows>(rows->begin() + static_cast<std::ptrdiff_t>(head), rows->end());
+  auto rows = SendFramed(begin, statements, "");
+  if (!rows.ok()) Rollback();
+  return rows;
 }
 
 absl::StatusOr<std::vector<Rows>> Connection::Begin(const std::vector<Statement>& statements) {
-  return Open("BEGIN isolation level read committed", true, statements);
+  return Open(kBegin, true, statements);
 }
 
 absl::StatusOr<std::vector<Rows>> Connection::BeginSnapshot(
     const std::vector<Statement>& statements) {
-  return Open("BEGIN isolation level repeatable read read only", false, statements);
+  return Open(kBeginSnapshot, false, statements);
 }
 
 absl::StatusOr<std::vector<Rows>> Connection::More(const std::vector<Statement>& statements) {

@@ -1,9 +1,9 @@
 // One connection to a server, non-blocking, each call under the client's own deadline: a server,
 // pooler or network that holds still costs the deadline and the connection, never the thread.
 //
-// Statements go as pipelines (one round trip however many), with unnamed statements, bound
-// parameters and binary results; no session state of any kind, so that a pooler may hand each
-// transaction to another server connection.
+// Statements go as pipelines (one round trip however many), with bound parameters and binary
+// results. No transaction needs anything of its session, so that a pooler may hand each to another
+// server connection; statements are prepared where no pooler stands between.
 #ifndef MATINS_STORE_POSTGRESQL_CONNECTION_H_
 #define MATINS_STORE_POSTGRESQL_CONNECTION_H_
 
@@ -20,6 +20,7 @@
 #include "absl/time/civil_time.h"
 #include "absl/time/time.h"
 #include "base/random.h"
+#include "store/postgresql/prepared.h"
 
 struct pg_conn;
 struct pg_result;
@@ -69,8 +70,8 @@ struct Statement {
 
 // The SQLSTATE of a server's error, "" where the server said nothing.
 std::string SqlStateOf(const absl::Status& status);
-// The server refused the transaction for another's sake (deadlock, serialization): the whole of it
-// may be sent again.
+// The server refused the transaction for another's sake (deadlock, serialization), or does not know
+// what was prepared: the whole of it may be sent again.
 bool IsContention(const absl::Status& status);
 bool IsUniqueViolation(const absl::Status& status, absl::string_view constraint);
 
@@ -136,11 +137,16 @@ class Connection {
                                          const std::vector<Statement>& statements);
   absl::StatusOr<std::vector<Rows>> Send(const std::vector<Statement>& statements);
   absl::Status Await(short events, absl::Time deadline);
-  absl::Status Collect(size_t statements, absl::Time deadline, std::vector<Rows>& rows);
+  absl::StatusOr<std::vector<Rows>> SendFramed(absl::string_view begin,
+                                               const std::vector<Statement>& statements,
+                                               absl::string_view end);
+  absl::Status Collect(const std::vector<bool>& preparations, absl::Time deadline,
+                       std::vector<Rows>& rows);
   absl::Status Lost(absl::string_view what);
   Statement Settings() const;
 
   ConnectionOptions options_;
+  PreparedStatements prepared_;
   pg_conn* conn_ = nullptr;
   bool open_ = false;  // a transaction of Begin
   bool writes_ = false;

@@ -14,8 +14,8 @@
   F(PQenterPipelineMode) F(PQerrorMessage) F(PQexec) F(PQexecParams) F(PQfinish) F(PQflush)    \
   F(PQfreemem) F(PQgetResult) F(PQgetisnull) F(PQgetlength) F(PQgetvalue) F(PQisBusy)          \
   F(PQnfields) F(PQnotifies) F(PQntuples) F(PQpipelineSync) F(PQresultErrorField)              \
-  F(PQresultStatus) F(PQsendQueryParams) F(PQsetNoticeProcessor) F(PQsetnonblocking)           \
-  F(PQsocket) F(PQstatus) F(PQtransactionStatus)
+  F(PQresultStatus) F(PQsendPrepare) F(PQsendQueryParams) F(PQsendQueryPrepared)               \
+  F(PQsetNoticeProcessor) F(PQsetnonblocking) F(PQsocket) F(PQstatus) F(PQtransactionStatus)
 // clang-format on
 
 namespace matins::postgresql {

@@ -1,0 +1,57 @@
+#include "store/postgresql/prepared.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/random.h"
+
+namespace matins::postgresql {
+namespace {
+
+// A text is worth it from this length on: BEGIN and COMMIT are not.
+constexpr size_t kShortest = 60;
+// The verbs of one connection have some dozens of texts. What comes beyond is sent as it is: a
+// server keeps each for as long as the session lasts.
+constexpr size_t kMostTexts = 250;
+
+}  // namespace
+
+PreparedStatements::PreparedStatements()
+    : prefix_(absl::StrCat("matins_", absl::Hex(SystemRandom().Next(), absl::kZeroPad16), "_")) {}
+
+PreparedStatements::Use PreparedStatements::Next(const std::string& text) {
+  if (stopped_ || text.size() < kShortest) return {};
+  const auto it = texts_.find(text);
+  if (it == texts_.end()) {
+    if (texts_.size() < kMostTexts) texts_.try_emplace(text);
+    return {};
+  }
+  Text& known = it->second;
+  if (!known.name.empty()) return {How::kExecute, known.name};
+  known.name = absl::StrCat(prefix_, ++count_);
+  sent_.push_back(text);
+  return {How::kPrepare, known.name};
+}
+
+void PreparedStatements::Confirm() {
+  if (!sent_.empty()) sent_.erase(sent_.begin());
+}
+
+void PreparedStatements::Settle() {
+  for (const std::string& text : sent_) {
+    if (const auto it = texts_.find(text); it != texts_.end()) it->second.name.clear();
+  }
+  sent_.clear();
+}
+
+void PreparedStatements::Forget() {
+  texts_.clear();
+  sent_.clear();
+}
+
+void PreparedStatements::Stop() {
+  Forget();
+  stopped_ = true;
+}
+
+}  // namespace matins::postgresql
