@@ -47,9 +47,11 @@ absl::StatusOr<absl::Duration> FinishLane::Turn() {
 
 absl::Duration FinishLane::NextTurn() const {
   absl::Duration next = absl::InfiniteDuration();
+  const absl::Duration ends =
+      StartsGoFirst() ? absl::Microseconds(node_.starts_first_us.load()) : node_.clock.BootNow();
   for (const auto& [fence, run] : runs_) {
-    const bool to_write = run.outcome.has_value() || run.without_say || !run.asks.empty();
-    if (to_write) return node_.clock.BootNow();
+    if (run.without_say || !run.asks.empty()) return node_.clock.BootNow();
+    if (run.outcome.has_value()) next = std::min(next, ends);
     if (run.output.changed()) next = std::min(next, run.next_copy);
   }
   return next;
@@ -170,7 +172,13 @@ void FinishLane::Complete(InHand& run, Outcome outcome) {
 // ---- ends
 // -----------------------------------------------------------------------------------------
 
+bool FinishLane::StartsGoFirst() const {
+  return node_.starts_go_on &&
+         absl::ToInt64Microseconds(node_.clock.BootNow()) < node_.starts_first_us;
+}
+
 absl::Status FinishLane::WriteEnds() {
+  if (StartsGoFirst()) return absl::OkStatus();
   std::vector<InHand*> runs;
   std::vector<FinishRequest> requests;
   for (auto& [fence, run] : runs_) {

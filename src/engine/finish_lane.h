@@ -65,6 +65,7 @@ class FinishLane final : public Lane {
   void Complete(InHand& run, Outcome outcome);
   InHand* Find(int64_t fence);
 
+  bool StartsGoFirst() const;
   absl::Status WriteEnds();
   static absl::Status RowsBusy();
   void WriteFailed(const std::vector<InHand*>& runs, const absl::Status& status);

@@ -97,7 +97,11 @@ struct EngineNode {
   // launches what it granted.
   std::atomic<bool> stopping{false};
   std::atomic<bool> starting{false};  // the start lane may be at a START, and launch what it grants
-  std::atomic<bool> freed{false};     // something may be due that nobody holds: start looks now
+  // A burst: START is about to send more of what is due at once, and until when (boot clock,
+  // microseconds) ends let it go first.
+  std::atomic<bool> starts_go_on{false};
+  std::atomic<int64_t> starts_first_us{0};
+  std::atomic<bool> freed{false};  // something may be due that nobody holds: start looks now
   // Until when (store's clock, microseconds) START may rely on what planning has seen; 0: it has
   // not looked yet.
   std::atomic<int64_t> judged_until_us{0};

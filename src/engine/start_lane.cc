@@ -24,6 +24,11 @@ constexpr absl::Duration kLookAgain = absl::Milliseconds(5);
 // A row that a door keeps waiting is asked about again after this, or when its key is free.
 constexpr absl::Duration kDoorAgain = absl::Seconds(1);
 constexpr absl::Duration kDoorSoonest = absl::Milliseconds(50);
+// What is due at one instant is started before the ends of the first are written, for this long at
+// most: ends may be late, starts are what people wait for. A burst begins where nothing was started
+// for a while; in a long backlog ends are what frees slots.
+constexpr absl::Duration kStartsFirst = absl::Milliseconds(40);
+constexpr absl::Duration kBurstAfter = absl::Seconds(1);
 
 absl::string_view ResultText(StartResult result) {
   switch (result) {
@@ -229,10 +234,15 @@ absl::Status StartLane::Send(std::vector<Waiting> rows, int also_due) {
   }
   MATINS_FAULT_POINT("start.before_send");
   const absl::Duration sent = node_.clock.BootNow();
+  if (sent >= last_sent_ + kBurstAfter) {
+    node_.starts_first_us = absl::ToInt64Microseconds(sent + kStartsFirst);
+  }
+  last_sent_ = sent;
   const absl::StatusOr<StartAnswers> answers = store().Start(request);
   if (answers.ok()) {
     return Take(rows, request, *answers, ProofOf(sent, node_.clock.BootNow()));
   }
+  GoOn(false);
   for (const PeriodKey& key : request.keys) {
     Testify(node_, "claim", "info", {key, 0, 0, request.nonce}, -1, answers.status().message());
   }
@@ -279,6 +289,7 @@ absl::Status StartLane::Take(const std::vector<Waiting>& rows, const StartReques
       next_hold_ = std::min(next_hold_, received + kLookAgain);
     }
   }
+  GoOn(free_slots() > 0 && (many_ || (!heap_.empty() && heap_.top().at <= received)));
   if (!launched.empty()) {
     node_.Stir();
     node_.runner.StartAll(std::move(launched));
@@ -287,6 +298,10 @@ absl::Status StartLane::Take(const std::vector<Waiting>& rows, const StartReques
   if (node_.stopping) node_.StopAll();
   MATINS_FAULT_POINT("start.after_launch");
   return newcomers.empty() ? absl::OkStatus() : Replace(newcomers);
+}
+
+void StartLane::GoOn(bool more) {
+  if (node_.starts_go_on.exchange(more) && !more) node_.Ring(LaneKind::kFinish);
 }
 
 void StartLane::SayRefused(const StartAnswer& answer) {

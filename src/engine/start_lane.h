@@ -61,6 +61,8 @@ class StartLane final : public Lane {
   absl::Status Send(std::vector<Waiting> rows, int also_due);
   absl::Status Take(const std::vector<Waiting>& rows, const StartRequest& request,
                     const StartAnswers& answers, absl::Duration sent);
+  // Whether more is sent at once; ends that let it go first hear that it is not.
+  void GoOn(bool more);
   void SayRefused(const StartAnswer& answer);
   void Refused(const StartAnswer& answer, std::vector<PeriodKey>& newcomers);
   absl::Status Replace(const std::vector<PeriodKey>& newcomers);
@@ -72,6 +74,7 @@ class StartLane final : public Lane {
   absl::Duration next_hold_ = absl::ZeroDuration();
   absl::Duration next_known_ = absl::ZeroDuration();  // the same without the poll
   bool backlog_ = false;                              // something is due that is not held here
+  absl::Duration last_sent_ = -absl::InfiniteDuration();
   bool many_ = false;                            // so much that the last call did not take it all
   std::map<PeriodKey, absl::Duration> put_off_;  // since when a door has kept a row waiting
   std::map<PeriodKey, std::string> said_;        // why a row was refused, as it was said last

@@ -1,4 +1,8 @@
-// A node that has nothing to do: what it asks then, and that it misses nothing by asking less.
+// The lanes of one node on the model store, stepped by hand. When it has nothing to do: what it
+// asks then, and that it misses nothing by asking less. When all is due at one instant: what goes
+// first.
+#include "engine/lanes.h"
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -6,8 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
-#include "engine/lanes.h"
 #include "execute/scripted_runner.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -48,6 +53,7 @@ class Quiet : public ::testing::Test {
     lanes_->node().hears = true;
     network_.fate = [this](absl::string_view verb) {
       ++asked_[std::string(verb)];
+      verbs_.emplace_back(verb);
       return away_ ? CallFate::kAway : CallFate::kFine;
     };
   }
@@ -70,10 +76,13 @@ class Quiet : public ::testing::Test {
 
   // Without a schedule it is a one-off of now.
   void Apply(const std::string& name, const std::string& schedule) {
+    Apply(name, schedule, clock_.WallNow());
+  }
+  void Apply(const std::string& name, const std::string& schedule, absl::Time at) {
     Job job;
     job.name = name;
     job.schedule = schedule;
-    if (schedule.empty()) job.at = clock_.WallNow();
+    if (schedule.empty()) job.at = at;
     job.period = PeriodKind::kFire;
     job.run.kind = RunKind::kHandler;
     job.run.handler = "work";
@@ -110,6 +119,7 @@ class Quiet : public ::testing::Test {
   bool away_ = false;
   int told_ = 0;  // ticks that tell others that the node works again
   std::map<std::string, int> asked_;
+  std::vector<std::string> verbs_;  // in the order asked
   Script script_{.then = absl::Seconds(20)};
   ScriptedRunner runner_{clock_, [this](const RunRequest&) { return script_; }};
   std::unique_ptr<Lanes> lanes_;
@@ -225,6 +235,54 @@ TEST_F(Quiet, AWordOfTheOthersIsWorthATickASecondAtMost) {
   }
   EXPECT_LE(asked_["Tick"], 3);
   EXPECT_GE(asked_["Tick"], 1);
+}
+
+class Burst : public Quiet {
+ protected:
+  std::ptrdiff_t StartsBeforeTheFirstFinish() const {
+    return std::count(verbs_.begin(), std::find(verbs_.begin(), verbs_.end(), "Finish"), "Start");
+  }
+};
+
+TEST_F(Burst, AllThatIsDueAtOneInstantIsStartedBeforeTheEndsOfTheFirstAreWritten) {
+  lanes_ = Open("n2", runner_, /*slots=*/2000);
+  script_.then = absl::ZeroDuration();
+  for (int i = 0; i < 1200; ++i) {
+    Apply(absl::StrCat("burst-", i), "", clock_.WallNow() + absl::Seconds(10));
+  }
+  For(absl::Milliseconds(9'990));
+  verbs_.clear();
+  asked_.clear();
+  For(absl::Milliseconds(20));
+  EXPECT_GE(StartsBeforeTheFirstFinish(), 3) << absl::StrJoin(verbs_, " ");
+  EXPECT_EQ(lanes_->node().counters.finished, 1200);
+}
+
+TEST_F(Burst, EndsWaitForStartsNoLongerThanAMoment) {
+  script_.then = absl::Milliseconds(10);
+  Apply("b", "");
+  For(absl::Milliseconds(5));
+  ASSERT_THAT(runner_.Alive(), SizeIs(1));
+  lanes_->node().starts_go_on = true;  // and is never taken back
+  lanes_->node().starts_first_us = absl::ToInt64Microseconds(clock_.BootNow()) + 40'000;
+  For(absl::Milliseconds(10));
+  lanes_->node().Ring(LaneKind::kFinish);  // as a runner does whose run has ended
+  For(absl::Milliseconds(10));
+  EXPECT_EQ(asked_["Finish"], 0);
+  For(absl::Milliseconds(30));
+  EXPECT_EQ(asked_["Finish"], 1);
+}
+
+// Where slots are short, ends are what the next starts wait for.
+TEST_F(Burst, NoEndWaitsWhereThereIsNoFreeSlot) {
+  lanes_ = Open("n2", runner_, /*slots=*/10);
+  script_.then = absl::ZeroDuration();
+  for (int i = 0; i < 50; ++i) {
+    Apply(absl::StrCat("burst-", i), "", clock_.WallNow() + absl::Seconds(10));
+  }
+  For(absl::Seconds(10));
+  For(absl::Milliseconds(30));
+  EXPECT_EQ(lanes_->node().counters.finished, 50);
 }
 
 }  // namespace
