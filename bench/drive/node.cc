@@ -2,6 +2,7 @@
 // handler `noop`. Started by drivers alone (node_process.h), which it shares memory with.
 //
 //   node FD ROOM SLOTS LABELS STORE
+#include <sqlite3.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -96,6 +97,8 @@ void Run(char** argv) {
 }  // namespace matins::bench
 
 int main(int argc, char** argv) {
+  sqlite3_config(SQLITE_CONFIG_MEMSTATUS,
+                 0);  // as docs/embedding.md says, and as `matins serve` does
   if (argc != 6) matins::bench::Die("node: only drivers start this program");
   matins::bench::Run(argv);
 }

@@ -71,4 +71,6 @@ absl::StatusOr<CommitPlace> CommitPlaceOf(absl::string_view url) {
   return UnknownScheme(url);
 }
 
+void OwnTheProcess() { sqlite::CountNoMemory(); }
+
 }  // namespace matins

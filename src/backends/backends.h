@@ -20,6 +20,11 @@ absl::StatusOr<std::unique_ptr<Database>> DatabaseFromUrl(absl::string_view url,
 // Where a job of that store with `commit: job` writes DONE.
 absl::StatusOr<CommitPlace> CommitPlaceOf(absl::string_view url);
 
+// For a program that is Matins and nothing else, before it opens a store: SQLite then keeps no count
+// of its memory, for which all connections of a process share a lock (a tenth of a drain's time).
+// Not for one that embeds Matins: the setting is the whole process's, and its owner's to choose.
+void OwnTheProcess();
+
 }  // namespace matins
 
 #endif  // MATINS_BACKENDS_BACKENDS_H_

@@ -197,6 +197,8 @@ class SqliteDatabase final : public Database {
 
 }  // namespace
 
+void CountNoMemory() { sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
+
 std::unique_ptr<Database> NewDatabase(std::string path, DatabaseOptions options) {
   return std::make_unique<SqliteDatabase>(std::move(path), std::move(options));
 }

@@ -9,6 +9,10 @@
 
 namespace matins::sqlite {
 
+// SQLite's count of its memory is the whole process's: before its first connection, or it has no
+// effect.
+void CountNoMemory();
+
 // Opens nothing yet. `path` is made by Migrate with mode 0600.
 std::unique_ptr<Database> NewDatabase(std::string path, DatabaseOptions options);
 
