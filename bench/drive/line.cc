@@ -171,10 +171,14 @@ std::vector<int> ChildrenOf(int pid) {
 
 double CpuSeconds(int pid) {
   if (pid <= 0) return 0;
-  const Stat stat = StatOf(pid);
-  double seconds = OwnSecondsOf(pid, stat) + stat.dead_children;
-  for (const int child : ChildrenOf(pid)) seconds += OwnSecondsOf(child, StatOf(child));
-  return seconds;
+  // Again where a child ended meanwhile: it may be missing from both sums, or be in both.
+  for (double ended = -1;;) {
+    const Stat stat = StatOf(pid);
+    double seconds = OwnSecondsOf(pid, stat) + stat.dead_children;
+    for (const int child : ChildrenOf(pid)) seconds += OwnSecondsOf(child, StatOf(child));
+    if (ended == stat.dead_children && StatOf(pid).dead_children == ended) return seconds;
+    ended = stat.dead_children;
+  }
 }
 
 double ResidentMib(int pid) { return StatusMib(pid, "VmRSS:"); }
