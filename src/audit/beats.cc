@@ -20,6 +20,7 @@ constexpr absl::Duration kLongestWait = absl::Minutes(1);
 constexpr absl::Duration kShortestWait = absl::Milliseconds(200);
 // A transaction that has written is seen by all within this.
 constexpr absl::Duration kOverlap = absl::Minutes(2);
+constexpr int kPage = 1000;            // jobs that are read at a time
 constexpr size_t kForgetAbove = 1000;  // definitions that no job has any more
 // A name that no job can have: its facts are the store's time alone.
 constexpr char kNoJob[] = " ";
@@ -61,11 +62,11 @@ const AuditRow* NewestMade(const std::vector<AuditRow>& audits) {
 
 }  // namespace
 
-const std::string& AuditBeats::BeatOf(const JobRow& row) {
+const std::string& AuditBeats::BeatOf(const std::string& definition) {
   static const auto& none = *new std::string;
-  const std::string*& beat = definitions_[absl::HashOf(row.definition)];
+  const std::string*& beat = definitions_[absl::HashOf(definition)];
   if (beat != nullptr) return *beat;
-  const absl::StatusOr<Job> job = JobFromJson(row.definition);
+  const absl::StatusOr<Job> job = StoredJob(definition);
   beat = &none;
   if (job.ok() && !job->audit.empty()) {
     const std::string name = absl::StrCat("jobs ", job->audit, " ", job->timezone);
@@ -74,35 +75,45 @@ const std::string& AuditBeats::BeatOf(const JobRow& row) {
   return *beat;
 }
 
+absl::Status AuditBeats::ForEachJob(
+    absl::FunctionRef<void(const std::string& job, const std::string& beat)> see) {
+  for (std::string last;;) {
+    ASSIGN_OR_RETURN(const std::vector<JobDefinition> page,
+                     acts_->ReadDefinitionsAfter(last, kPage));
+    for (const JobDefinition& one : page) see(one.job, BeatOf(one.definition));
+    if (page.size() < static_cast<size_t>(kPage)) return absl::OkStatus();
+    last = page.back().job;
+  }
+}
+
 absl::Status AuditBeats::FindBeats(const AuditFacts& facts) {
   if (facts.last_event != last_event_) changed_at_ = facts.now;
   // Numbers are given before the commit: one that is lower may be seen later than the newest.
   if (facts.last_event == last_event_ && read_at_ >= changed_at_ + kOverlap) {
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(const std::vector<JobRow> rows, acts_->ReadJobs(""));
-  if (definitions_.size() > 2 * rows.size() + kForgetAbove) definitions_.clear();
   std::set<std::string> names;
-  for (const JobRow& row : rows) {
-    const std::string& beat = BeatOf(row);
-    if (!beat.empty()) names.insert(beat);
-  }
+  size_t jobs = 0;
+  RETURN_IF_ERROR(ForEachJob([&](const std::string&, const std::string& beat) {
+    ++jobs;
+    if (!beat.empty() && !names.contains(beat)) names.insert(beat);
+  }));
+  if (definitions_.size() > 2 * jobs + kForgetAbove) definitions_.clear();
   beats_.clear();
   for (const std::string& name : names) beats_.push_back(known_.at(name));
   // Last, so that it sees what the others have just made good.
   const std::string& said = options_.store_schedule;
-  if (!rows.empty()) beats_.push_back({kStoreBeat, said.empty() ? kStoreAudit : said, "UTC"});
+  if (jobs > 0) beats_.push_back({kStoreBeat, said.empty() ? kStoreAudit : said, "UTC"});
   last_event_ = facts.last_event;
   read_at_ = facts.now;
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::set<std::string>> AuditBeats::JobsOf(const Beat& beat) {
-  ASSIGN_OR_RETURN(const std::vector<JobRow> rows, acts_->ReadJobs(""));
   std::set<std::string> jobs;
-  for (const JobRow& row : rows) {
-    if (BeatOf(row) == beat.name) jobs.insert(row.name);
-  }
+  RETURN_IF_ERROR(ForEachJob([&](const std::string& job, const std::string& of) {
+    if (of == beat.name) jobs.insert(job);
+  }));
   return jobs;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "audit/audit.h"
@@ -66,7 +67,10 @@ class AuditBeats {
   // audit is made. Of a hundred thousand jobs neither names nor definitions are kept.
   absl::Status FindBeats(const AuditFacts& facts);
   // The beat of a job, as job_audit names it; empty: it has none.
-  const std::string& BeatOf(const JobRow& row);
+  const std::string& BeatOf(const std::string& definition);
+  // Shows each job with its beat. A job that comes meanwhile may be missing: its event calls again.
+  absl::Status ForEachJob(
+      absl::FunctionRef<void(const std::string& job, const std::string& beat)> see);
   absl::StatusOr<std::set<std::string>> JobsOf(const Beat& beat);
   absl::Status Make(const Beat& beat, const std::vector<Beat>& all, absl::Time due, absl::Time now);
   absl::StatusOr<std::vector<AuditFinding>> Watch(const Beat& own, const std::vector<Beat>& all,

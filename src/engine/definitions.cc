@@ -23,7 +23,7 @@ absl::StatusOr<DefinitionPtr> Definitions::Resolve(const std::string& definition
     const auto it = meanings_.find(definition);
     if (it != meanings_.end()) return it->second;
   }
-  ASSIGN_OR_RETURN(const Job job, JobFromJson(definition));
+  ASSIGN_OR_RETURN(const Job job, StoredJob(definition));
   ASSIGN_OR_RETURN(ResolvedJob resolved, ResolveJob(job));
   auto meaning = std::make_shared<const ResolvedJob>(std::move(resolved));
   absl::MutexLock lock(&mutex_);

@@ -23,7 +23,7 @@ using DefinitionPtr = std::shared_ptr<const ResolvedJob>;
 // name or version became since.
 class Definitions {
  public:
-  // The meaning of a canonical definition. Errors: as JobFromJson's and ResolveJob's.
+  // The meaning of a canonical definition. Errors: as StoredJob's and ResolveJob's.
   absl::StatusOr<DefinitionPtr> Resolve(const std::string& definition);
   // The job's current version, read from the store where this node has not seen it yet. `version`
   // is what a claim says must be run with; an older one in the cache is not taken for it.

@@ -33,8 +33,9 @@ std::string Quoted(absl::string_view text) {
 
 Fields::Fields(NodePtr map, std::string path, Context* context)
     : map_(std::move(map)), path_(std::move(path)), context_(context) {
+  static const auto& empty = *new NodePtr(MapNode({}));
   if (map_ == nullptr || map_->kind == YamlNode::Kind::kNull) {
-    map_ = MapNode({});
+    map_ = empty;
   } else if (map_->kind != YamlNode::Kind::kMap) {
     context_->failed.insert(path_);
     context_->problems->Error(map_->at,
@@ -50,7 +51,7 @@ std::string Fields::Path(absl::string_view key) const {
 }
 
 NodePtr Fields::Get(absl::string_view key) {
-  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
+  known_.push_back(key);
   const Entry* entry = map_->Find(key);
   if (entry == nullptr) return nullptr;
   if (entry->value->kind == YamlNode::Kind::kNull) {
@@ -150,7 +151,7 @@ std::vector<std::string> Fields::TextsOr(absl::string_view key, std::vector<std:
 }
 
 void Fields::NotYet(absl::string_view key, absl::string_view mend) {
-  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
+  known_.push_back(key);
   if (map_->Find(key) == nullptr) return;
   Error(key, absl::StrCat(Path(key), " is not in this version"), mend);
 }
@@ -172,11 +173,19 @@ void Fields::ErrorAt(const Mark& at, absl::string_view key, absl::string_view wh
   context_->problems->Error(at, what, mend);
 }
 
+std::vector<std::string> Fields::Known() const {
+  std::vector<std::string> words;
+  for (const absl::string_view key : known_) {
+    if (std::find(words.begin(), words.end(), key) == words.end()) words.emplace_back(key);
+  }
+  return words;
+}
+
 void Fields::Finish() {
   for (const Entry& entry : map_->entries) {
     if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
     context_->problems->Error(entry.at, absl::StrCat("unknown key '", Path(entry.key), "'"),
-                              MendWord(entry.key, known_));
+                              MendWord(entry.key, Known()));
   }
 }
 

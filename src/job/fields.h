@@ -34,8 +34,8 @@ class Fields {
   // and read as an empty one.
   Fields(NodePtr map, std::string path, Context* context);
 
-  // The key's value, which is taken note of as known; null where the key is absent. A key without a
-  // value ("timeout:") is reported and counts as absent.
+  // The key's value, which is taken note of as known (every `key` lives as long as this); null
+  // where the key is absent. A key without a value ("timeout:") is reported and counts as absent.
   NodePtr Get(absl::string_view key);
   bool Has(absl::string_view key);
   // The nested map, empty where the key is absent.
@@ -91,7 +91,9 @@ class Fields {
   NodePtr map_;
   std::string path_;
   Context* context_;
-  std::vector<std::string> known_;
+  std::vector<std::string> Known() const;  // each once
+
+  std::vector<absl::string_view> known_;  // in the order asked for, some of them twice
 };
 
 }  // namespace matins

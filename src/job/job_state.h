@@ -21,6 +21,13 @@ struct JobVersion {
   std::string definition;  // canonical JSON (job/json.h)
 };
 
+// A job's newest version.
+struct JobDefinition {
+  std::string job;
+  int version = 0;
+  std::string definition;
+};
+
 // What makes a job look at what it owes (docs/jobs.md, "States").
 enum class Trigger { kFire, kReturn, kPerson };
 

@@ -70,6 +70,17 @@ NodePtr FromJson(const Json& json) {
   return std::make_shared<const YamlNode>();
 }
 
+absl::StatusOr<Job> Read(absl::string_view text, const ReadJobOptions& options) {
+  const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  if (!json.is_object()) {
+    return absl::InvalidArgumentError("a definition is a JSON object; this is none");
+  }
+  Problems problems;
+  std::optional<Job> job = ReadJob(FromJson(json), options, problems);
+  if (!job) return problems.ToStatus();
+  return *std::move(job);
+}
+
 }  // namespace
 
 std::string JobToJson(const Job& job) {
@@ -78,16 +89,9 @@ std::string JobToJson(const Job& job) {
   return out;
 }
 
-absl::StatusOr<Job> JobFromJson(absl::string_view text) {
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
-  if (!json.is_object()) {
-    return absl::InvalidArgumentError("a definition is a JSON object; this is none");
-  }
-  Problems problems;
-  std::optional<Job> job = ReadJob(FromJson(json), {}, problems);
-  if (!job) return problems.ToStatus();
-  return *std::move(job);
-}
+absl::StatusOr<Job> JobFromJson(absl::string_view text) { return Read(text, {}); }
+
+absl::StatusOr<Job> StoredJob(absl::string_view text) { return Read(text, {.checked = true}); }
 
 absl::Status ValidateJob(const Job& job) {
   ASSIGN_OR_RETURN(const Job back, JobFromJson(JobToJson(job)));

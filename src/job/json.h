@@ -21,6 +21,10 @@ std::string JobToJson(const Job& job);
 // Strict: what JobToJson writes, and nothing that ParseJobFile would refuse. InvalidArgument names
 // the key, the reason and the mend.
 absl::StatusOr<Job> JobFromJson(absl::string_view json);
+// The same of a definition that a store has, which was checked when it was applied: what its values
+// mean together is not looked at again. For those who read thousands; ResolveJob still refuses what
+// has no meaning at all.
+absl::StatusOr<Job> StoredJob(absl::string_view json);
 
 // A stored job of another name: every other byte stays, so that the renamed file is the same
 // version. What is no object stays as it is.

@@ -258,8 +258,10 @@ std::optional<Job> ReadJob(const NodePtr& node, const ReadJobOptions& options, P
   ReadJobAlerts(fields, job);
   RefuseElsewhere(fields);
   fields.Finish();
-  Show(FindContradictions(job), node, context, false, own);
-  CheckMeaning(fields, job, node, options, context, own);
+  if (!options.checked) {
+    Show(FindContradictions(job), node, context, false, own);
+    CheckMeaning(fields, job, node, options, context, own);
+  }
   for (const Problem& problem : own.all()) {
     if (problem.warning) {
       problems.Warn(problem.at, problem.what, problem.mend);

@@ -20,6 +20,7 @@ struct ReadJobOptions {
   const CalendarSet* calendars = nullptr;  // what `calendar:` can name; null: the map carries days
   // For warnings about the next two years; InfinitePast: no warnings at all.
   absl::Time now = absl::InfinitePast();
+  bool checked = false;  // was read before: what its values mean together is right
 };
 
 // The map with K8s' words in the house's: concurrencyPolicy, startingDeadlineSeconds, timeZone, the

@@ -315,6 +315,10 @@ class ActStore {
   virtual absl::StatusOr<LimitsView> ReadLimits() = 0;
 
   virtual absl::StatusOr<std::vector<JobRow>> ReadJobs(absl::string_view name /* empty: all */) = 0;
+  // At most `limit` of the jobs whose names come after `after`, in the order of their names' bytes:
+  // for those who go through all jobs and keep little of each.
+  virtual absl::StatusOr<std::vector<JobDefinition>> ReadDefinitionsAfter(absl::string_view after,
+                                                                          int limit) = 0;
   virtual absl::StatusOr<std::vector<PeriodRow>> ReadRows(const RowFilter& filter) = 0;
   virtual absl::StatusOr<std::vector<SkipSpan>> ReadSpans(absl::string_view job) = 0;
   virtual absl::StatusOr<std::vector<RunRow>> ReadRuns(const RunFilter& filter) = 0;

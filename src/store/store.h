@@ -65,12 +65,6 @@ struct DueJobs {
 };
 
 // What a job means now, without what planning needs besides.
-struct JobDefinition {
-  std::string job;
-  int version = 0;  // the newest
-  std::string definition;
-};
-
 struct PlanRequest {
   std::vector<PlanWrite> writes;
   // Rows inserted PLANNED that may start by now + hold_ahead are held by this node (dispatched), at

@@ -123,6 +123,33 @@ TEST_F(Acts, AFileIsAppliedByDigestAndAnOldOneOnlyWithForce) {
   EXPECT_EQ(jobs.at(0).version, 3);
 }
 
+TEST_F(Acts, DefinitionsAreReadAPageAtATimeInTheOrderOfTheirNamesBytes) {
+  ASSERT_OK(acts()
+                .Apply(File({PlainJob("b"), PlainJob("B"), PlainJob("a-1"), PlainJob("gone"),
+                             PlainJob("a.1")},
+                            "one"))
+                .status());
+  ASSERT_OK(acts().Delete("gone", false, {"cli:alice", "no longer"}));
+  Job changed = PlainJob("b");
+  changed.priority = 7;
+  ASSERT_OK(acts().Apply(File({changed}, "two")).status());
+  std::vector<std::string> names;
+  std::string last;
+  while (true) {
+    ASSERT_OK_AND_ASSIGN(const std::vector<JobDefinition> page,
+                         acts().ReadDefinitionsAfter(last, 2));
+    for (const JobDefinition& one : page) names.push_back(one.job);
+    if (page.size() < 2) break;
+    last = page.back().job;
+  }
+  EXPECT_THAT(names, ElementsAre("B", "a-1", "a.1", "b"));
+  ASSERT_OK_AND_ASSIGN(const std::vector<JobDefinition> page,
+                       acts().ReadDefinitionsAfter("a.1", 9));
+  ASSERT_EQ(page.size(), 1u);
+  EXPECT_EQ(page[0].version, 2);
+  EXPECT_THAT(page[0].definition, HasSubstr("\"priority\":7"));
+}
+
 TEST_F(Acts, AJobOfAnotherSourceIsTakenOverOnlyWhenAskedAndElseNothingIsApplied) {
   ASSERT_OK(acts().Apply(File({PlainJob("a")}, "one")).status());
   ApplyRequest theirs = File({PlainJob("a"), PlainJob("b")}, "two");

@@ -42,6 +42,8 @@ class MariadbActs final : public ActStore {
   absl::StatusOr<LimitsView> ReadLimits() override;
   // reads.cc
   absl::StatusOr<std::vector<JobRow>> ReadJobs(absl::string_view name) override;
+  absl::StatusOr<std::vector<JobDefinition>> ReadDefinitionsAfter(absl::string_view after,
+                                                                  int limit) override;
   absl::StatusOr<std::vector<PeriodRow>> ReadRows(const RowFilter& filter) override;
   absl::StatusOr<std::vector<SkipSpan>> ReadSpans(absl::string_view job) override;
   absl::StatusOr<std::vector<RunRow>> ReadRuns(const RunFilter& filter) override;

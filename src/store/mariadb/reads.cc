@@ -43,6 +43,16 @@ absl::StatusOr<std::vector<JobRow>> MariadbActs::ReadJobs(absl::string_view name
   return jobs;
 }
 
+absl::StatusOr<std::vector<JobDefinition>> MariadbActs::ReadDefinitionsAfter(
+    absl::string_view after, int limit) {
+  ASSIGN_OR_RETURN(const std::vector<Rows> rows,
+                   session_.connection.Read({Sql(
+                       "SELECT j.name, j.version, j.definition FROM job j WHERE NOT j.deleted AND "
+                       "j.name > ? ORDER BY j.name LIMIT ?",
+                       {std::string(after), int64_t{limit}})}));
+  return ReadJobDefinitions(rows[0]);
+}
+
 absl::StatusOr<std::vector<PeriodRow>> MariadbActs::ReadRows(const RowFilter& filter) {
   std::vector<std::string> where = {"TRUE"};
   std::vector<Value> values;

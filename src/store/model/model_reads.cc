@@ -61,6 +61,19 @@ absl::StatusOr<std::vector<JobRow>> ModelReads::ReadJobs(absl::string_view name)
   return rows;
 }
 
+absl::StatusOr<std::vector<JobDefinition>> ModelReads::ReadDefinitionsAfter(absl::string_view after,
+                                                                            int limit) {
+  absl::MutexLock lock(&s_.mutex);
+  std::vector<JobDefinition> jobs;
+  for (auto it = s_.jobs.upper_bound(std::string(after)); it != s_.jobs.end(); ++it) {
+    if (it->second.deleted) continue;
+    if (jobs.size() == static_cast<size_t>(limit)) break;
+    const JobVersion& newest = it->second.versions.back();
+    jobs.push_back({it->first, newest.number, newest.definition});
+  }
+  return jobs;
+}
+
 absl::StatusOr<std::vector<PeriodRow>> ModelReads::ReadRows(const RowFilter& filter) {
   absl::MutexLock lock(&s_.mutex);
   std::vector<PeriodRow> rows;

@@ -55,6 +55,16 @@ absl::StatusOr<std::vector<JobRow>> PostgresActs::ReadJobs(absl::string_view nam
   return jobs;
 }
 
+absl::StatusOr<std::vector<JobDefinition>> PostgresActs::ReadDefinitionsAfter(
+    absl::string_view after, int limit) {
+  ASSIGN_OR_RETURN(const std::vector<Rows> rows,
+                   session_.connection.Read({session_.Of(
+                       "select j.name, j.version, j.definition from @.job j where not j.deleted "
+                       "and j.name > $1 order by j.name limit $2::bigint",
+                       {UsableText(after), absl::StrCat(limit)})}));
+  return ReadJobDefinitions(rows[0]);
+}
+
 absl::StatusOr<std::vector<PeriodRow>> PostgresActs::ReadRows(const RowFilter& filter) {
   std::vector<Parameter> params;
   std::string where = "true";

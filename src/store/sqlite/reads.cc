@@ -83,6 +83,19 @@ absl::StatusOr<std::vector<JobRow>> SqliteActs::ReadJobs(absl::string_view name)
   return jobs;
 }
 
+absl::StatusOr<std::vector<JobDefinition>> SqliteActs::ReadDefinitionsAfter(absl::string_view after,
+                                                                            int limit) {
+  ASSIGN_OR_RETURN(ReadSnapshot snapshot, ReadSnapshot::Begin(*db_));
+  std::vector<JobDefinition> jobs;
+  Statement q = db_->Sql(
+      "SELECT name, version, definition FROM job WHERE NOT deleted AND name > ? ORDER BY name "
+      "LIMIT ?",
+      after, int64_t{limit});
+  while (q.Next()) jobs.push_back({q.Text(0), static_cast<int>(q.Int(1)), q.Text(2)});
+  RETURN_IF_ERROR(db_->status());
+  return jobs;
+}
+
 absl::StatusOr<std::vector<PeriodRow>> SqliteActs::ReadRows(const RowFilter& filter) {
   ASSIGN_OR_RETURN(ReadSnapshot snapshot, ReadSnapshot::Begin(*db_));
   std::vector<PeriodRow> rows;
