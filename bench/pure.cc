@@ -139,7 +139,7 @@ void AddFiles(std::vector<PureWork>* all, const std::string& text, const JobFile
   all->push_back(
       {"job/from_json", "a definition as the store has it, to its meaning", kJobs, [definitions] {
          for (const std::string& definition : definitions) {
-           sink = ResolveJob(Value(JobFromJson(definition))).ok();
+           sink = ResolveJob(Value(StoredJob(definition))).ok();
          }
        }});
 }

@@ -66,11 +66,11 @@ const std::string& AuditBeats::BeatOf(const std::string& definition) {
   static const auto& none = *new std::string;
   const std::string*& beat = definitions_[absl::HashOf(definition)];
   if (beat != nullptr) return *beat;
-  const absl::StatusOr<Job> job = StoredJob(definition);
+  const std::optional<AuditWords> words = StoredAudit(definition);
   beat = &none;
-  if (job.ok() && !job->audit.empty()) {
-    const std::string name = absl::StrCat("jobs ", job->audit, " ", job->timezone);
-    beat = &known_.emplace(name, Beat{name, job->audit, job->timezone}).first->first;
+  if (words) {
+    const std::string name = absl::StrCat("jobs ", words->expression, " ", words->zone);
+    beat = &known_.emplace(name, Beat{name, words->expression, words->zone}).first->first;
   }
   return *beat;
 }

@@ -23,8 +23,8 @@ absl::StatusOr<DefinitionPtr> Definitions::Resolve(const std::string& definition
     const auto it = meanings_.find(definition);
     if (it != meanings_.end()) return it->second;
   }
-  ASSIGN_OR_RETURN(const Job job, StoredJob(definition));
-  ASSIGN_OR_RETURN(ResolvedJob resolved, ResolveJob(job));
+  ASSIGN_OR_RETURN(Job job, StoredJob(definition));
+  ASSIGN_OR_RETURN(ResolvedJob resolved, ResolveJob(std::move(job)));
   auto meaning = std::make_shared<const ResolvedJob>(std::move(resolved));
   absl::MutexLock lock(&mutex_);
   if (meanings_.size() >= kKept) meanings_.clear();

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -93,7 +94,7 @@ class Fields {
   Context* context_;
   std::vector<std::string> Known() const;  // each once
 
-  std::vector<absl::string_view> known_;  // in the order asked for, some of them twice
+  absl::InlinedVector<absl::string_view, 24> known_;  // in the order asked for, some of them twice
 };
 
 }  // namespace matins

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
@@ -92,6 +93,25 @@ std::string JobToJson(const Job& job) {
 absl::StatusOr<Job> JobFromJson(absl::string_view text) { return Read(text, {}); }
 
 absl::StatusOr<Job> StoredJob(absl::string_view text) { return Read(text, {.checked = true}); }
+
+std::optional<AuditWords> StoredAudit(absl::string_view text) {
+  static const auto& normal = *new Job;
+  AuditWords words{normal.audit, normal.timezone};
+  // Defaults are left out, and most jobs keep them.
+  if (!absl::StrContains(text, "\"audit\"") && !absl::StrContains(text, "\"timezone\"")) {
+    return words;
+  }
+  const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  for (const auto& [key, word] :
+       {std::pair{"audit", &words.expression}, std::pair{"timezone", &words.zone}}) {
+    if (!json.contains(key)) continue;
+    if (!json[key].is_string()) return std::nullopt;
+    *word = json[key].get<std::string>();
+  }
+  if (words.expression.empty()) return std::nullopt;
+  return words;
+}
 
 absl::Status ValidateJob(const Job& job) {
   ASSIGN_OR_RETURN(const Job back, JobFromJson(JobToJson(job)));

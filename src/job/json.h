@@ -2,6 +2,7 @@
 #ifndef MATINS_JOB_JSON_H_
 #define MATINS_JOB_JSON_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,13 @@ absl::StatusOr<Job> JobFromJson(absl::string_view json);
 // mean together is not looked at again. For those who read thousands; ResolveJob still refuses what
 // has no meaning at all.
 absl::StatusOr<Job> StoredJob(absl::string_view json);
+
+// The beat on which a stored job is audited, without the rest: for those who go through all jobs.
+// Nothing: it has none, or is no definition.
+struct AuditWords {
+  std::string expression, zone;
+};
+std::optional<AuditWords> StoredAudit(absl::string_view json);
 
 // A stored job of another name: every other byte stays, so that the renamed file is the same
 // version. What is no object stays as it is.

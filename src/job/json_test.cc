@@ -27,6 +27,45 @@ TEST(JobToJson, LeavesDefaultsOutAndIsStable) {
             R"({"name":"a","schedule":"0 1 * * *","misfire":"skip","run":{"handler":"h"}})");
 }
 
+TEST(StoredAudit, SaysWhatTheWholeDefinitionWould) {
+  Job job = SmallJob();
+  const auto same = [&] {
+    const std::optional<AuditWords> words = StoredAudit(JobToJson(job));
+    const absl::StatusOr<Job> whole = StoredJob(JobToJson(job));
+    ASSERT_TRUE(words.has_value());
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    EXPECT_EQ(words->expression, whole->audit);
+    EXPECT_EQ(words->zone, whole->timezone);
+  };
+  same();
+  job.timezone = "Asia/Shanghai";
+  same();
+  job.audit = "30 7 * * 1-5";
+  same();
+  job.timezone = Job().timezone;
+  same();
+  // Words of those names elsewhere are not meant.
+  job = SmallJob();
+  job.env["audit"] = {"no", ""};
+  job.env["timezone"] = {"none", ""};
+  same();
+  EXPECT_FALSE(StoredAudit(R"({"audit":7})").has_value());
+  EXPECT_FALSE(StoredAudit(R"({"audit":""})").has_value());
+  EXPECT_FALSE(StoredAudit(R"(["audit"])").has_value());
+}
+
+// What was checked once is not checked again; what is no definition is still none.
+TEST(StoredJob, IsReadWithoutWhatItsValuesMeanTogether) {
+  const Job job = SmallJob();
+  EXPECT_EQ(*StoredJob(JobToJson(job)), job);
+  const std::string contradiction =
+      R"({"name":"a","schedule":"0 1 * * *","misfire":"skip","backfill":{"order":"strict"},"run":{"handler":"h"}})";
+  EXPECT_FALSE(JobFromJson(contradiction).ok());
+  EXPECT_TRUE(StoredJob(contradiction).ok());
+  EXPECT_FALSE(StoredJob(R"({"name":"a","misfire":"sometimes"})").ok());
+  EXPECT_FALSE(StoredJob("[]").ok());
+}
+
 // What the file's reader derives from other words is written where it differs from that.
 TEST(JobToJson, KeepsDerivedDefaultsApart) {
   Job job = SmallJob();

@@ -11,7 +11,7 @@ absl::StatusOr<Schedule> ResolveSchedule(const Job& job, const absl::TimeZone& z
   return Schedule::Parse(job.schedule, {.dialect = job.dialect, .zone = zone, .dst = job.dst});
 }
 
-absl::StatusOr<ResolvedJob> ResolveJob(const Job& job) {
+absl::StatusOr<ResolvedJob> ResolveJob(Job job) {
   absl::StatusOr<absl::TimeZone> zone = LoadZone(job.timezone);
   if (!zone.ok()) return Annotate(zone.status(), job.name + ": timezone");
   absl::StatusOr<Schedule> schedule = ResolveSchedule(job, *zone);
@@ -24,7 +24,7 @@ absl::StatusOr<ResolvedJob> ResolveJob(const Job& job) {
   // A zone inside the expression wins, so that a period's day is the day of the schedule's clock.
   PeriodRule rule{
       .kind = job.period, .shift = job.biz_date, .calendar = calendar, .zone = schedule->zone()};
-  return ResolvedJob{job, *std::move(schedule), std::move(rule), std::move(calendar)};
+  return ResolvedJob{std::move(job), *std::move(schedule), std::move(rule), std::move(calendar)};
 }
 
 }  // namespace matins

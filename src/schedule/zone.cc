@@ -2,14 +2,18 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
 #include "base/status.h"
 #include "schedule/schedule.h"
 
@@ -63,11 +67,36 @@ bool IsPlainName(absl::string_view name) {
   return !absl::StartsWith(name, "Fixed/") && name != "Factory";
 }
 
+// A zone that was found stays what it was for as long as the process lives, as Abseil keeps it: its
+// file is not looked for again. Thread-safe.
+class LoadedZones {
+ public:
+  std::optional<absl::TimeZone> Find(absl::string_view name) {
+    absl::MutexLock lock(&mutex_);
+    const auto it = zones_.find(name);
+    return it == zones_.end() ? std::nullopt : std::optional(it->second);
+  }
+  void Add(absl::string_view name, absl::TimeZone zone) {
+    absl::MutexLock lock(&mutex_);
+    zones_.emplace(name, zone);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  absl::flat_hash_map<std::string, absl::TimeZone> zones_ ABSL_GUARDED_BY(mutex_);
+};
+
+LoadedZones& Loaded() {
+  static auto& zones = *new LoadedZones;
+  return zones;
+}
+
 }  // namespace
 
 absl::StatusOr<absl::TimeZone> LoadZone(absl::string_view name) {
-  const std::string where = absl::StrCat("timezone '", name, "'");
   if (name == "UTC") return absl::UTCTimeZone();
+  if (const std::optional<absl::TimeZone> known = Loaded().Find(name)) return *known;
+  const std::string where = absl::StrCat("timezone '", name, "'");
   if (!HasZoneData()) {
     return absl::FailedPreconditionError(
         absl::StrCat(where, ": there is no zone data in ", ZoneFolder(),
@@ -76,6 +105,7 @@ absl::StatusOr<absl::TimeZone> LoadZone(absl::string_view name) {
   absl::TimeZone zone;
   if (IsPlainName(name) && IsFile(absl::StrCat(ZoneFolder(), "/", name)) &&
       absl::LoadTimeZone(std::string(name), &zone)) {
+    Loaded().Add(name, zone);
     return zone;
   }
   const std::string meant = DidYouMean(name);

@@ -197,6 +197,11 @@ class TwinActs final : public Twin<ActStore> {
   absl::StatusOr<std::vector<JobRow>> ReadJobs(absl::string_view name) override {
     return Both("ReadJobs", [&](ActStore& store) { return store.ReadJobs(name); });
   }
+  absl::StatusOr<std::vector<JobDefinition>> ReadDefinitionsAfter(absl::string_view after,
+                                                                  int limit) override {
+    return Both("ReadDefinitionsAfter",
+                [&](ActStore& store) { return store.ReadDefinitionsAfter(after, limit); });
+  }
   absl::StatusOr<std::vector<PeriodRow>> ReadRows(const RowFilter& filter) override {
     return Both("ReadRows", [&](ActStore& store) { return store.ReadRows(filter); });
   }
@@ -334,6 +339,7 @@ class TwinSimulation final : public SimDatabase {
     (void)(*acts)->ReadRows(rows);
     (void)(*acts)->ReadRuns(runs);
     (void)(*acts)->ReadJobs("");
+    (void)(*acts)->ReadDefinitionsAfter("", 1'000);
     return predictions_.differences();
   }
 
