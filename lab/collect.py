@@ -79,7 +79,7 @@ def export(stage, folder):
 
 def inputs(stage):
     """Digests of what goes in: the job file, what the job runs, the fence's statements."""
-    found = {name: digest_of(os.path.join(HERE, name)) for name in ('body.py', 'prompt.py', 'soak_body.py')}
+    found = {name: digest_of(os.path.join(HERE, name)) for name in ('body.py', 'pager.py', 'prompt.py', 'soak_body.py')}
     return dict(found, snapshot=hashlib.sha256(stage.snapshot().encode()).hexdigest(), **{'fence.sql': digest_of(stage.path('fence.sql'))})
 
 

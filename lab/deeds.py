@@ -169,6 +169,14 @@ class Deeds:
     def began(self, n):
         self.until(f'start {n} of the body', lambda: os.path.exists(self.path(f'ran.{n}')))
 
+    def body_ended(self, n):
+        self.until(f'the end of body {n}', lambda: self.booked(f'select 1 from alive where n = {int(n)} and ended is not null'))
+
+    def logged(self, number, *words):
+        """A node says so."""
+        text = ' '.join(words)
+        self.until(f'{text!r} in its log', lambda: text in said(self.nodes[int(number)]))
+
     def effect(self, n=1):
         self.until(f'{n} effects', lambda: len(self.entries()) >= int(n))
 
@@ -461,12 +469,34 @@ class Deeds:
         if twice and 'doubled' in self.watch.stops:
             self.until('stop', lambda: False)
 
+    def audit(self):
+        """Whether somebody should be alarmed, by what `matins audit` sees."""
+        told = json.loads(self.matins('audit', '-o', 'json', check=False).stdout)
+        self.tell('audited', ', '.join(finding['kind'] for finding in told['findings']), expected=told['expected'], alarms=told['alarms'])
+
+    def reschedule(self, *fields):
+        """Another schedule of the job from now on."""
+        with open(self.path('jobs.yaml')) as f:
+            text = f.read()
+        with open(self.path('jobs.yaml'), 'w') as f:
+            f.write(text.replace('"0 0 * * *"', f'"{" ".join(fields)}"'))
+        self.matins('job', 'apply', self.path('jobs.yaml'))
+
+    def told_person(self, n):
+        self.until(f'message {n}', lambda: os.path.exists(self.path(f'told.{n}')))
+
+    def taken(self):
+        """The person has it; how many messages there were."""
+        open(self.path('taken'), 'w').close()
+        self.tell('messages', n=sum(name.startswith('told.') for name in os.listdir(self.folder)))
+
     def planned(self):
-        """Since the job was deleted: the plan moves the cursor up to its instant."""
+        """For the first time, or since the job was deleted: the plan moves the cursor up to its instant."""
         self.until('the plan', lambda: self.planned_to() > self.planned_before)
 
     def planned_to(self):
-        return self.sql(f'select {"`cursor`" if self.store.kind == "mariadb" else "cursor"} from job')[0][0]
+        name = '`cursor`' if self.store.kind == 'mariadb' else 'cursor'
+        return max((row[0] for row in self.sql(f'select {name} from job where {name} is not null')), default='')
 
 
 BRINGS_BACK = ('start_server', 'wake_server', 'promote', 'free_disk', 'open_link')
@@ -474,8 +504,8 @@ TAKES_AWAY = ('kill_server', 'stop_server', 'fill_disk')
 FAULTS = (*BRINGS_BACK, *TAKES_AWAY, 'cut_replica', 'mute_link', 'deafen_link', 'slow_link', 'step_clock', 'right_clock', 'bump_epoch', 'accept_clock', 'stop', 'stop_node',
           'stop_guards', 'wake', 'wake_node', 'wake_body', 'kill_node', 'kill_machine', 'kill_body', 'delete_rows', 'drop_index', 'job_deleted',
           'flush_redis', 'rerun', 'drop_reply', 'hold_commit', 'drop_all', 'hold_all', 'release', 'blackhole', 'reset_link', 'newer_schema',
-          'right_schema', 'renew', 'hold_rows', 'hold_fences', 'backfill', 'by_hand')
+          'right_schema', 'renew', 'hold_rows', 'hold_fences', 'backfill', 'by_hand', 'reschedule')
 ACTIONS = {name: getattr(Deeds, name) for name in (
     *FAULTS, 'node', 'began', 'effect', 'let', 'status', 'all_settled', 'lease_over', 'pause', 'again', 'end_node', 'heard', 'stopped_itself', 'fire',
     'callers_end', 'planned', 'until_noticed', 'answer_lost', 'frozen', 'heard_unknown', 'heard_refused', 'heard_no', 'migrated', 'gone', 'caught_up', 'waiting',
-    'waits_past_lease', 'let_go', 'shut')}
+    'waits_past_lease', 'let_go', 'shut', 'audit', 'body_ended', 'logged', 'told_person', 'taken')}

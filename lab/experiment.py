@@ -18,7 +18,7 @@ CONDITIONS = {
     'store': 'sqlite', 'seed': 1, 'mutant': 'none',
     'topology.nodes': 1, 'topology.link': 'direct', 'topology.redis': 'none', 'topology.callers': 0,
     'topology.server': 'shared', 'topology.replication': 'none', 'topology.disk': 'roomy', 'topology.clock': "the machine's", 'topology.skew': 0,
-    'topology.versions': 'one', 'topology.labels': 'none',
+    'topology.versions': 'one', 'topology.labels': 'none', 'topology.pager': 'none',
     'client.ttl': '2s', 'client.door': 'serve', 'client.slots': 64, 'client.drain': '10s', 'client.at_once': 16,
     'data.days': 1, 'data.other_days': 0,
     'job.misfire': 'each', 'job.max_periods': 30, 'job.order': 'usual', 'job.max_parallel': 1, 'job.attempts': 5, 'job.backoff': '100ms..200ms',
@@ -28,7 +28,7 @@ CONDITIONS = {
     'fault.action': 'none', 'fault.point': 'none', 'fault.length': 1.6, 'fault.step': 0.0,
 }
 CHOICES = {
-    'topology.versions': ('one', 'two'), 'topology.labels': ('none', 'own'),
+    'topology.versions': ('one', 'two'), 'topology.labels': ('none', 'own'), 'topology.pager': ('none', 'slow'),
     'topology.server': ('shared', 'own'), 'topology.replication': ('none', 'synchronous', 'asynchronous'), 'topology.disk': ('roomy', 'small'),
     'topology.clock': ("the machine's", 'its own'), 'topology.link': ('direct', 'proxy'), 'topology.redis': ('none', 'quick door'), 'client.door': ('serve', 'exec', 'direct'), 'job.misfire': ('skip', 'latest', 'each'),
     'job.guard': ('fence', 'key', 'store', 'none'), 'job.gate': ('none', 'before', 'after'), 'job.order': ('usual', 'strict', 'none'),

@@ -78,7 +78,8 @@ class Sample:
             same_period_at_once=most_at_once(self.business, lambda row: (row['job'], row['period'])),
             plan_changed=self.plans['before'] != self.plans['after'],
             dated_before_lock=self.dated_before_lock(), at_once_again=most_at_once(self.business, lambda row: 0, self.shut_at()),
-            ahead_of_others=self.ahead_of_others(), ended_badly=sum(bool(a.get('badly')) for a in self.actions), starts_too_old=self.starts_too_old(), left_behind=self.left_behind(),
+            ahead_of_others=self.ahead_of_others(), audit_alarms=self.told_of('audited', 'alarms'),
+            audit_expected=self.told_of('audited', 'expected'), messages=self.told_of('messages', 'n'), ended_badly=sum(bool(a.get('badly')) for a in self.actions), starts_too_old=self.starts_too_old(), left_behind=self.left_behind(),
             stopped=self.stop.get('condition', 'no'), written_after_stop=sum(self.stop.get('written_afterwards', {}).values()),
             stop_seconds=self.stop.get('seconds_to_stop', 0))
         for reason, n in reasons.items():
@@ -110,6 +111,9 @@ class Sample:
         """How many changes were made behind a lock that was held from outside, and dated before it was let go."""
         return sum(e['ver'] > a['ver'] and e['db'] < a['clock'] for a in self.actions if a['what'] == 'rows are let go'
                    for e in self.events if e['type'] == 'jr')
+
+    def told_of(self, what, figure):
+        return sum(a[figure] for a in self.actions if a['what'] == what)
 
     def shut_at(self):
         """When the gates were shut again."""

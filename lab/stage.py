@@ -44,7 +44,7 @@ class Stage(Deeds):
         self.exits = ExitStack()
         self.folder = tempfile.mkdtemp(prefix='mtl')
         self.exits.callback(shutil.rmtree, self.folder, True)
-        self.told, self.nodes, self.callers, self.held = [], [], [], None
+        self.told, self.nodes, self.callers, self.held, self.planned_before = [], [], [], None, ''
         self.watch, self.server, self.clock, self.logs = None, None, None, []      # logs: (name, path, where it begins)
         try:
             self.prepare()
@@ -179,11 +179,14 @@ class Stage(Deeds):
                             'after: [{ job: work }], ' if c['job.after'] == 'first' and n > 0 else ''))
 
         def first(n):
-            return self.today - timedelta(days=c['data.other_days'] if n > 0 and c['data.other_days'] else c['data.days'])
+            days = c['data.other_days'] if n > 0 and c['data.other_days'] else c['data.days']
+            return f'start: {self.today - timedelta(days=days)}, ' if days else ''
         names = ['work', *(f'work{n}' for n in range(2, c['job.copies'] + 1))]
-        return f'journal: full\n{shared}jobs:' + ''.join(
+        pager = [sys.executable, '-S', '-B', os.path.join(HERE, 'pager.py'), self.folder]
+        alerts = f'alerts: {{ channels: {{ pager: {{ kind: command, command: {json.dumps(pager)} }} }} }}\n' if c['topology.pager'] == 'slow' else ''
+        return f'journal: full\n{alerts}{shared}jobs:' + ''.join(
             f'\n  - {{ name: {name}, schedule: "0 0 * * *", period: day, biz_date: -1d, misfire: {c["job.misfire"]}, {overlap}{of_its_own(n)}{limit}{commit}'
-            f'backfill: {{ start: {first(n)}, max_periods: {c["job.max_periods"]}{order}{window}, '
+            f'backfill: {{ {first(n)}max_periods: {c["job.max_periods"]}{order}{window}, '
             f'max_parallel: {c["job.max_parallel"]} }}, '
             f'lock: {{ {lock} }}, start_deadline: 60s, timeout: {c["job.timeout"]}, grace: {judge.GRACE * 1000:g}ms, recovery: {c["job.recovery"]}, '
             f'max_lost: 100, retry: {{ attempts: {c["job.attempts"]}, backoff: {c["job.backoff"]} }}, run: {work} }}' for n, name in enumerate(names)) + '\n'
