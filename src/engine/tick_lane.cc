@@ -21,6 +21,8 @@ namespace {
 
 // Small enough that nobody waits for it; a long history goes in many turns.
 constexpr int kPurgedACall = 500;
+// A node that has just come has better things to do first.
+constexpr absl::Duration kFirstPurge = absl::Seconds(10);
 constexpr absl::Duration kRestAfter = absl::Seconds(15);
 // The worst in so long is told once: a host that limps all day is not an act for each tick.
 constexpr absl::Duration kToldAgain = absl::Minutes(1);
@@ -29,7 +31,9 @@ constexpr absl::Duration kToldAgain = absl::Minutes(1);
 
 TickLane::TickLane(EngineNode& node, std::unique_ptr<Store> store)
     : Lane(LaneKind::kTick, node, std::move(store)),
-      planner_(absl::StrCat("matins ", MATINS_VERSION, ", zone data ", ZoneDataVersion())) {}
+      planner_(absl::StrCat("matins ", MATINS_VERSION, ", zone data ", ZoneDataVersion())) {
+  next_purge_ = node.clock.BootNow() + std::min(kFirstPurge, node.options.purge);
+}
 
 absl::StatusOr<absl::Duration> TickLane::Turn() {
   const absl::Duration now = node_.clock.BootNow();

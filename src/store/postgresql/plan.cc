@@ -20,11 +20,12 @@ std::optional<Trigger> PendingOf(absl::string_view text) {
   return std::nullopt;
 }
 
+// The instant is a subquery of its own: joined, it would be compared with each job's.
 constexpr char kDueJobs[] = R"(
   with c as materialized (select @NOW as now)
   select j.name, j.revision, j.first_sight, j.floor, j.cursor, j.gap_from, j.pending,
-    j.suspended_at is not null, c.now
-  from @.job j cross join c where not j.deleted and j.next_look <= c.now + $1::interval
+    j.suspended_at is not null, (select c.now from c)
+  from @.job j where not j.deleted and j.next_look <= (select c.now + $1::interval from c)
   order by j.next_look, j.name limit $2::bigint)";
 
 // By names: a query of its own, because an OR would use neither index.
@@ -38,12 +39,14 @@ constexpr char kNamedJobs[] = R"(
   order by j.name)";
 
 // From before the cursor, where the clock has been set back before it. What waits is judged by the
-// version that was in force when it was due.
+// version that was in force when it was due. Job by job: left to itself the server reads the
+// versions of all.
 constexpr char kVersions[] = R"(
-  select v.job, v.version, v.from_at, v.definition from (
-    select v.*, lead(v.from_at) over (partition by v.job order by v.version) as until
-    from @.job_version v where v.job in (select json_array_elements_text($1::json))) v
-  join @.job j on j.name = v.job
+  select v.job, v.version, v.from_at, v.definition
+  from (select json_array_elements_text($1::json) as name) n
+  join @.job j on j.name = n.name
+  cross join lateral (select v.*, lead(v.from_at) over (order by v.version) as until
+    from @.job_version v where v.job = n.name offset 0) v
   where v.until is null or j.cursor is null or v.until > least(j.cursor, j.gap_from, $2::timestamptz)
     or v.version >= (select min(r.version) from @.job_watermark r where r.job_name = j.name and
       r.status in ('PLANNED', 'FAILED') and not r.held and r.version > 0)

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/integration/stage.h"
@@ -89,6 +90,42 @@ TEST_F(Costs, HeartbeatsStayInsideTheirPageAndARunWritesThreeRows) {
   }
   // One insert by the plan; START, ten beats (in place) and the finish; one attempt's row.
   EXPECT_EQ(counts, "1|12|10|1|\n");
+}
+
+// Of jobs that are not due, however many, nothing is read to find those that are, nor their
+// versions to plan another.
+TEST_F(Costs, LookingForDueJobsReadsNoOthers) {
+  Query(
+      "insert into job select (jsonb_populate_record(null::job, to_jsonb(j) || "
+      "jsonb_build_object('name', 'far-' || i, 'next_look', now() + interval '1 day'))).* from job "
+      "j, generate_series(1, 3000) i where j.name = 'a'");
+  Query(
+      "insert into job_version select (jsonb_populate_record(null::job_version, to_jsonb(v) || "
+      "jsonb_build_object('job', 'far-' || i))).* from job_version v, generate_series(1, 3000) i "
+      "where v.job = 'a'");
+  Query("analyze job");
+  Query("analyze job_version");
+  const std::string read =
+      "select sum(coalesce(idx_tup_fetch, 0) + seq_tup_read)::bigint, sum(idx_scan)::bigint from "
+      "pg_stat_user_tables where relid in ('job'::regclass, 'job_version'::regclass)";
+  const auto now = [&] {
+    Query("select pg_stat_clear_snapshot()");
+    const std::vector<std::string> cells = absl::StrSplit(Query(read), '|');
+    return std::pair{std::stoll(cells[0]), std::stoll(cells[1])};
+  };
+  const auto before = now();
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_OK_AND_ASSIGN(const DueJobs due, stage_.store->ReadDue({}));
+    ASSERT_EQ(due.jobs.size(), 1u);
+    EXPECT_EQ(due.jobs[0].versions.size(), 1u);
+  }
+  stage_.store.reset();
+  stage_.acts.reset();
+  // The counts arrive when the backends have ended.
+  auto after = before;
+  for (int tries = 0; tries < 2000 && after.second < before.second + 16; ++tries) after = now();
+  EXPECT_GE(after.second, before.second + 16);
+  EXPECT_LT(after.first, before.first + 400);
 }
 
 // The server tells the plan of each statement that the store really sends: none reads the whole
