@@ -51,6 +51,7 @@ class AuditBeats {
   // Makes what is due and nobody has made: of each beat its last instant, however long ago. Answers
   // how long until the next is due, at most a minute. An error: the store is away, ask again.
   absl::StatusOr<absl::Duration> Step();
+  ActStore& acts() { return *acts_; }  // between Steps, for others of the same thread
 
  private:
   struct Beat {

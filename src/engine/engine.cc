@@ -13,6 +13,8 @@ constexpr absl::Duration kWatch = absl::Seconds(5);
 // Who tells of changes does so no more often than in twice 50 ms: what was changed since a word
 // that woke a quiet node, and was not told by itself, is there by then.
 constexpr absl::Duration kEcho = absl::Milliseconds(100);
+// A node that starts makes many connections. What is due goes before those that can wait, so long.
+constexpr absl::Duration kFirstLook = absl::Milliseconds(250);
 // Between looks at whether the runs have ended; their ends ring nobody else's bell.
 constexpr absl::Duration kDrainLook = absl::Milliseconds(10);
 
@@ -42,10 +44,33 @@ bool Engine::halted() const {
   return halted_;
 }
 
+void Engine::AwaitFirstLook() {
+  absl::MutexLock lock(&mutex_);
+  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return looked_ || halted_; };
+  clock_.AwaitUntil(mutex_, absl::Condition(&over), clock_.BootNow() + kFirstLook);
+}
+
+void Engine::NoteFirstLook(LaneKind stepped) {
+  const EngineNode& node = lanes_->node();
+  // A frozen clock is for the tick to judge.
+  const bool over = stepped == LaneKind::kStart ? node.judged_until_us != 0 : node.frozen.load();
+  if (!over) return;
+  absl::MutexLock lock(&mutex_);
+  looked_ = true;
+}
+
 void Engine::RunLane(LaneKind kind) {
   Doorbell& bell = lanes_->node().bell(kind);
-  while (!halted()) {
+  const bool looks = kind == LaneKind::kPlan || kind == LaneKind::kStart;
+  if (kind == LaneKind::kStart) lanes_->lane(kind).store().Prepare();
+  if (kind == LaneKind::kReap || kind == LaneKind::kTick) AwaitFirstLook();
+  for (bool first = looks; !halted();) {
     const absl::Duration next = lanes_->Step(kind);
+    if (first) {
+      NoteFirstLook(kind);
+      absl::MutexLock lock(&mutex_);
+      first = !looked_;
+    }
     // The step may have heard the very ring that says so.
     if (halted()) return;
     bell.Wait(clock_, next);
@@ -55,6 +80,7 @@ void Engine::RunLane(LaneKind kind) {
 void Engine::RunWatch() {
   EngineNode& node = lanes_->node();
   bool echo = false;
+  AwaitFirstLook();
   while (!halted()) {
     const Heard heard = watch_store_->AwaitChange(echo ? kEcho : kWatch);
     node.hears = heard != Heard::kDeaf;

@@ -50,12 +50,17 @@ class Engine {
   bool WaitDrained(absl::Duration until);
   void Halt();
   bool halted() const;
+  // Planning has looked, and START has taken what it found; whoever only looks after others waits
+  // for that. Not for long: the store may be away.
+  void AwaitFirstLook();
+  void NoteFirstLook(LaneKind stepped);
 
   const std::unique_ptr<Lanes> lanes_;
   Clock& clock_;
   std::unique_ptr<Store> watch_store_;
   mutable absl::Mutex mutex_;
   bool halted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool looked_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

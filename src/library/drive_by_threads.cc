@@ -26,6 +26,7 @@ class Threads final : public Drive {
 absl::StatusOr<std::unique_ptr<Drive>> DriveByThreads(DriveParts parts) {
   NodeConfig config;
   config.store_url = parts.options.store;
+  config.database = parts.database;
   config.labels = parts.options.labels;
   config.slots = parts.options.slots;
   config.audit = parts.options.audit;

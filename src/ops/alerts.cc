@@ -11,9 +11,10 @@
 namespace matins {
 namespace {
 
-constexpr absl::Duration kAgain = absl::Seconds(5);  // after the store was away
-constexpr absl::Duration kIdle = absl::Hours(1);     // of a node that tells nobody
-constexpr size_t kMostZombies = 1000;                // that wait for the store
+constexpr absl::Duration kAtFirst = absl::Milliseconds(250);  // what is due goes before
+constexpr absl::Duration kAgain = absl::Seconds(5);           // after the store was away
+constexpr absl::Duration kIdle = absl::Hours(1);              // of a node that tells nobody
+constexpr size_t kMostZombies = 1000;                         // that wait for the store
 
 class Nobody final : public AlertSender {
  public:
@@ -80,7 +81,7 @@ bool AlertThread::Awaited() const {
 }
 
 void AlertThread::Run() {
-  absl::Duration wait = absl::ZeroDuration();
+  absl::Duration wait = kAtFirst;
   Todo left;  // what could not be done while the store was away
   for (;;) {
     Todo todo;

@@ -12,8 +12,9 @@
 namespace matins {
 namespace {
 
-constexpr absl::Duration kAgain = absl::Seconds(5);          // after the store was away
-constexpr absl::Duration kLookForDrills = absl::Minutes(1);  // that died
+constexpr absl::Duration kAtFirst = absl::Milliseconds(250);  // what is due goes before
+constexpr absl::Duration kAgain = absl::Seconds(5);           // after the store was away
+constexpr absl::Duration kLookForDrills = absl::Minutes(1);   // that died
 constexpr int kMostTold = 50;  // alarms of one audit in the log; all of them are in its row
 
 void Tell(EngineEvents& events, const MadeAudit& made) {
@@ -45,12 +46,10 @@ void Tell(EngineEvents& events, const MadeAudit& made) {
 
 }  // namespace
 
-absl::Status RestoreDrillsOnNode(Database& database, EngineEvents& events, absl::string_view node) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<ActStore> acts, database.OpenActs());
+absl::Status RestoreDrillsOnNode(ActStore& acts, EngineEvents& events, absl::string_view node) {
   ASSIGN_OR_RETURN(
       const std::vector<RestoredDrill> restored,
-      RestoreDrills(*acts, "",
-                    {absl::StrCat("node:", node), "the drill that deleted it has died"}));
+      RestoreDrills(acts, "", {absl::StrCat("node:", node), "the drill that deleted it has died"}));
   for (const RestoredDrill& one : restored) {
     if (one.under_way || (!one.answer.ended && one.answer.put_back.empty())) continue;
     events.OnEvent({event::kDrillRestored, false, {one.drill.job, ""}, 0, RestoredText(one)});
@@ -69,13 +68,14 @@ absl::StatusOr<AuditReport> AuditNow(Session& session, const AuditScope& scope) 
   return report;
 }
 
-AuditThread::AuditThread(Database& database, EngineEvents& events, std::string node,
-                         std::string schedule, Watchers watchers)
+AuditThread::AuditThread(Database& database, std::unique_ptr<ActStore> acts, EngineEvents& events,
+                         std::string node, std::string schedule, Watchers watchers)
     : database_(database),
       events_(events),
       node_(std::move(node)),
       schedule_(std::move(schedule)),
       watchers_(std::move(watchers)),
+      acts_(std::move(acts)),
       thread_([this] { Run(); }) {}
 
 AuditThread::~AuditThread() {
@@ -87,8 +87,7 @@ AuditThread::~AuditThread() {
 }
 
 void AuditThread::Run() {
-  for (;;) {
-    const absl::Duration wait = Turn();
+  for (absl::Duration wait = kAtFirst;; wait = Turn()) {
     absl::MutexLock lock(&mutex_);
     if (SystemClock().AwaitFor(mutex_, absl::Condition(&stopped_), wait)) return;
   }
@@ -97,19 +96,21 @@ void AuditThread::Run() {
 absl::Duration AuditThread::Turn() {
   const auto step = [&]() -> absl::StatusOr<absl::Duration> {
     if (beats_ == nullptr) {
-      ASSIGN_OR_RETURN(std::unique_ptr<ActStore> acts, database_.OpenActs());
+      if (acts_ == nullptr) {
+        ASSIGN_OR_RETURN(acts_, database_.OpenActs());
+      }
       beats_ = std::make_unique<AuditBeats>(
-          std::move(acts), AuditBeatsOptions{.by = absl::StrCat("node:", node_),
-                                             .store_schedule = schedule_,
-                                             .tell =
-                                                 [this](const MadeAudit& made) {
-                                                   Tell(events_, made);
-                                                   if (watchers_.made)
-                                                     watchers_.made(made.report.alarms > 0);
-                                                 },
-                                             .begun = watchers_.begun});
+          std::move(acts_), AuditBeatsOptions{.by = absl::StrCat("node:", node_),
+                                              .store_schedule = schedule_,
+                                              .tell =
+                                                  [this](const MadeAudit& made) {
+                                                    Tell(events_, made);
+                                                    if (watchers_.made)
+                                                      watchers_.made(made.report.alarms > 0);
+                                                  },
+                                              .begun = watchers_.begun});
     }
-    RETURN_IF_ERROR(RestoreDrillsOnNode(database_, events_, node_));
+    RETURN_IF_ERROR(RestoreDrillsOnNode(beats_->acts(), events_, node_));
     ASSIGN_OR_RETURN(const absl::Duration next, beats_->Step());
     return std::min(next, kLookForDrills);
   };

@@ -23,7 +23,7 @@ namespace matins {
 absl::StatusOr<AuditReport> AuditNow(Session& session, const AuditScope& scope);
 
 // What drills that died have left undone is put back (docs/drill.md); said as `drill_restored`.
-absl::Status RestoreDrillsOnNode(Database& database, EngineEvents& events, absl::string_view node);
+absl::Status RestoreDrillsOnNode(ActStore& acts, EngineEvents& events, absl::string_view node);
 
 // A node's two beats (audit/beats.h), on a thread and a connection of their own: what stops
 // planning does not stop it. Looks for drills that died, too. Each audit is an event `audited`,
@@ -36,9 +36,9 @@ class AuditThread {
     std::function<void()> begun;
     std::function<void(bool alarms)> made;
   };
-  // `database` and `events` outlive it.
-  AuditThread(Database& database, EngineEvents& events, std::string node, std::string schedule,
-              Watchers watchers = {});
+  // `database` and `events` outlive it. `acts`: of that database, what it asks.
+  AuditThread(Database& database, std::unique_ptr<ActStore> acts, EngineEvents& events,
+              std::string node, std::string schedule, Watchers watchers = {});
   ~AuditThread();  // ends an audit that is under way only after it has been written
 
  private:
@@ -49,6 +49,7 @@ class AuditThread {
   EngineEvents& events_;
   const std::string node_, schedule_;
   const Watchers watchers_;
+  std::unique_ptr<ActStore> acts_;
   std::unique_ptr<AuditBeats> beats_;
   bool away_ = false;
   absl::Mutex mutex_;

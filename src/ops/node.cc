@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,15 @@ namespace {
 absl::StatusOr<absl::Duration> BeatDeadline(Database& database) {
   ASSIGN_OR_RETURN(const absl::Duration shortest, database.ShortestLease());
   return std::min(shortest, LockSpec{}.ttl) / 6;
+}
+
+// A guard is tried, and a connection made, and neither waits for the other.
+absl::StatusOr<std::unique_ptr<Runner>> OpenRunnerWhileConnecting(const NodeConfig& config,
+                                                                  Database& database) {
+  std::thread connecting([&database] { database.Prepare(); });
+  auto runner = OpenProcessRunner({.folder = config.runtime_folder});
+  connecting.join();
+  return runner;
 }
 
 }  // namespace
@@ -50,14 +60,18 @@ absl::StatusOr<std::unique_ptr<ServingNode>> ServingNode::Start(NodeConfig confi
   if (!config.history_file.empty()) {
     ASSIGN_OR_RETURN(node->history_, OpenHistory(config.history_file));
   }
-  ASSIGN_OR_RETURN(node->runner_, OpenProcessRunner({.folder = config.runtime_folder}));
-  ASSIGN_OR_RETURN(node->database_, DatabaseFromUrl(config.store_url, DatabaseOptions{}));
+  if (config.database == nullptr) {
+    ASSIGN_OR_RETURN(node->own_database_, DatabaseFromUrl(config.store_url, DatabaseOptions{}));
+  }
+  node->database_ = config.database != nullptr ? config.database : node->own_database_.get();
+  ASSIGN_OR_RETURN(node->runner_, OpenRunnerWhileConnecting(config, *node->database_));
   RETURN_IF_ERROR(node->database_->Migrate());
   if (config.prepare) RETURN_IF_ERROR(config.prepare(*node->database_));
-  // Before anything is planned: what a dead drill deleted is no gap.
-  RETURN_IF_ERROR(RestoreDrillsOnNode(*node->database_, events, node->name_));
   DatabaseOptions beat;
   ASSIGN_OR_RETURN(beat.call_deadline, BeatDeadline(*node->database_));
+  // Before anything is planned: what a dead drill deleted is no gap.
+  ASSIGN_OR_RETURN(std::unique_ptr<ActStore> acts, node->database_->OpenActs());
+  RETURN_IF_ERROR(RestoreDrillsOnNode(*acts, events, node->name_));
   ASSIGN_OR_RETURN(node->beat_database_, DatabaseFromUrl(config.store_url, beat));
   if (config.wrap_runner) node->runner_ = config.wrap_runner(std::move(node->runner_));
   node->alerts_ = std::make_unique<AlertThread>(*node->database_, events, node->name_,
@@ -84,7 +98,7 @@ absl::StatusOr<std::unique_ptr<ServingNode>> ServingNode::Start(NodeConfig confi
   node->engine_->Start();
   AlertThread* alerts = node->alerts_.get();
   node->audit_ = std::make_unique<AuditThread>(
-      *node->database_, events, node->name_, config.audit,
+      *node->database_, std::move(acts), events, node->name_, config.audit,
       AuditThread::Watchers{[alerts] { alerts->Ping(AlertBeats::PingKind::kStart); },
                             [alerts](bool alarms) {
                               alerts->Ping(alarms ? AlertBeats::PingKind::kFail

@@ -24,7 +24,8 @@ namespace matins {
 
 struct NodeConfig {
   std::string store_url;
-  std::string redis_url;  // the quick door of jobs with `lock.provider: redis`; empty: none
+  Database* database = nullptr;  // of that URL; outlives the node. Null: the node opens its own
+  std::string redis_url;         // the quick door of jobs with `lock.provider: redis`; empty: none
   std::vector<std::string> labels;
   int slots = 64;
   int global_limit = 0;
@@ -75,7 +76,8 @@ class ServingNode {
  private:
   ServingNode() = default;
   std::string name_;
-  std::unique_ptr<Database> database_;
+  std::unique_ptr<Database> own_database_;  // null: another's is used
+  Database* database_ = nullptr;
   std::unique_ptr<Database> beat_database_;  // its calls' deadline fits the shortest lease
   std::unique_ptr<History> history_;
   std::unique_ptr<Runner> runner_;

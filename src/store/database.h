@@ -38,6 +38,9 @@ class Database {
   // job_watermark table made by the four well-known columns, keeping its rows. FailedPrecondition
   // where the schema is newer than this program.
   virtual absl::Status Migrate() = 0;
+  // Connects for whoever opens next, where connecting takes long. What stands in the way is said to
+  // that one.
+  virtual void Prepare() {}
   // A connection of its own for a lane; the schema must be the wanted one.
   virtual absl::StatusOr<std::unique_ptr<Store>> Open() = 0;
   // The same without another look at the schema, for who has just migrated or opened this database;

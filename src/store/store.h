@@ -266,6 +266,9 @@ class Store {
  public:
   virtual ~Store() = default;
 
+  // Connects ahead of the first verb, where connecting takes long. What stands in the way is said
+  // by that verb.
+  virtual void Prepare() {}
   // Jobs that planning must look at, and all that it needs to know of them.
   virtual absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) = 0;
   // Those of `jobs` that are there and not deleted, in any order.

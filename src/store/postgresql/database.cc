@@ -34,6 +34,11 @@ class PostgresDatabase final : public Database {
     return absl::OkStatus();
   }
 
+  void Prepare() override {
+    std::unique_ptr<Session> session = Take();
+    if (session->connection.Connect().ok()) Keep(std::move(session));
+  }
+
   absl::StatusOr<std::unique_ptr<Store>> Open() override {
     RETURN_IF_ERROR(CheckUsable());
     return OpenAnother();

@@ -32,6 +32,7 @@ class PostgresStore final : public Store {
  public:
   PostgresStore(std::unique_ptr<Session> session, std::unique_ptr<Listener> listener);
 
+  void Prepare() override { session_.connection.Connect().IgnoreError(); }
   // plan.cc
   absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) override;
   absl::StatusOr<std::vector<JobDefinition>> ReadDefinitions(
@@ -70,7 +71,7 @@ class PostgresStore final : public Store {
   const std::unique_ptr<Session> owned_;
   Session& session_;
   KnownLimits limits_;
-  StartAsks asks_;  // those that there has been need of
+  StartAsks asks_;      // those that there has been need of
   // Tenants are served in turn, as far as was seen last; and START is to look once for rows from
   // before there were tenants.
   bool in_turn_ = false, look_behind_ = false;
