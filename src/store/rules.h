@@ -29,6 +29,10 @@ inline absl::Time JustBefore(absl::Time change) { return change - absl::Microsec
 inline constexpr absl::Duration kHoldFor = absl::Seconds(2);
 // A node without a Tick for so long counts as gone.
 inline constexpr absl::Duration kNodeGone = absl::Seconds(30);
+// Among so many that wait for a slot, the oldest first, one is looked for that can start: a slot
+// that is freed wakes the oldest whose job is not suspended and has a living node with its labels.
+// Where none of them can, the oldest all the same.
+inline constexpr int kWakeLook = 200;
 // A node that comes so much too late with its tick has stood still, or its store has.
 inline constexpr absl::Duration kStoodStill = absl::Seconds(2);
 inline constexpr char kStoodStillEvent[] = "stood_still";

@@ -278,6 +278,62 @@ TEST_F(Limits, AFreedSlotWakesOneOfThoseThatWaitForIt) {
   EXPECT_EQ(woken[0].result, StartResult::kStarted);
 }
 
+TEST_F(Limits, AFreedSlotGoesPastThoseThatNobodyCanStart) {
+  Job far = WideJob("far", "t");
+  far.nodes = {"gpu"};
+  const Job away = WideJob("away", "t"), near = WideJob("near", "t"), last = WideJob("last", "t");
+  const Job holder = WideJob("holder", "t");
+  ASSERT_OK(ApplyJobs(acts(), {far, away, near, last, holder}));
+  ASSERT_OK(PlanDays(store(), holder, {0}).status());
+  ASSERT_OK(PlanDays(store(), far, {1, 2}).status());
+  ASSERT_OK(PlanDays(store(), away, {3}).status());
+  ASSERT_OK(PlanDays(store(), near, {4}).status());
+  ASSERT_OK(PlanDays(store(), last, {5}).status());
+  Set({{LimitKind::kTenant, "t", 1}});
+  ASSERT_OK_AND_ASSIGN(Claim claim, Claimed(store(), KeyOf("holder", 0)));
+  // Whoever has the label was there, and has left.
+  const NodeId gpu = {"n2", {"gpu"}}, plain = {"n1", {}};
+  for (const NodeId& node : {gpu, plain}) {
+    TickRequest tick;
+    tick.node = node;
+    ASSERT_OK(store().Tick(tick).status());
+  }
+  for (const int n : {1, 2}) {
+    StartRequest request;
+    request.node = gpu;
+    request.nonce = 77 + n;
+    request.keys = {KeyOf("far", n)};
+    request.put_off = absl::Seconds(5);
+    ASSERT_OK_AND_ASSIGN(const StartAnswers answers, store().Start(request));
+    ASSERT_EQ(answers.rows.at(0).result, StartResult::kFull);
+  }
+  EXPECT_EQ(ResultOf(KeyOf("away", 3)), StartResult::kFull);
+  EXPECT_EQ(ResultOf(KeyOf("near", 4)), StartResult::kFull);
+  EXPECT_EQ(ResultOf(KeyOf("last", 5)), StartResult::kFull);
+  ASSERT_OK(store().Leave(gpu));
+  ASSERT_OK(acts().Suspend("away", kAct));
+  ASSERT_OK(Done(store(), TicketOf(claim)).status());
+  std::vector<StartAnswer> woken = AlsoDue(5);
+  ASSERT_EQ(woken.size(), 1u);
+  EXPECT_EQ(woken[0].key, KeyOf("near", 4)) << "the oldest that can start";
+  ASSERT_TRUE(woken[0].claim.has_value());
+  // Who comes back is the oldest again.
+  TickRequest tick;
+  tick.node = gpu;
+  ASSERT_OK(store().Tick(tick).status());
+  ASSERT_OK(Done(store(), TicketOf(*woken[0].claim)).status());
+  EXPECT_TRUE(AlsoDue(5).empty());
+  ASSERT_OK_AND_ASSIGN(const PeriodRow row, RowOf(acts(), KeyOf("far", 1)));
+  EXPECT_EQ(row.status, PeriodStatus::kPlanned);
+  StartRequest request;
+  request.node = gpu;
+  request.nonce = 99;
+  request.also_due = 5;
+  ASSERT_OK_AND_ASSIGN(const StartAnswers back, store().Start(request));
+  ASSERT_EQ(back.rows.size(), 1u);
+  EXPECT_EQ(back.rows[0].key, KeyOf("far", 1));
+}
+
 TEST_F(Limits, AFilesWordHoldsUntilTheFileSaysSomethingElse) {
   const auto file = [&](std::vector<LimitRule> rules) {
     return acts().SetLimits({std::move(rules), {}, "jobs.yaml", kAct});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/fault.h"
@@ -54,9 +55,27 @@ std::vector<Statement> Wakes::Statements() const {
       "job_watermark w WHERE w.waits_for = ? AND w.status = 'PLANNED' ? ORDER BY w.due_at "
       "LIMIT ? FOR UPDATE SKIP LOCKED) d ON r.job_name = d.job AND r.period = d.period "
       "SET r.look_at = r.not_before, r.waits_for = NULL";
+  // The oldest of the first that some living node may run; or else the oldest.
+  constexpr absl::string_view kWakeForSlot =
+      "UPDATE job_watermark r JOIN (SELECT w.job_name AS job, w.period AS period FROM "
+      "(SELECT f.job_name, f.period, f.due_at, EXISTS (SELECT 1 FROM job j JOIN job_node n ON NOT "
+      "n.`left` AND n.seen_at > (SELECT @NOW) - INTERVAL ? MICROSECOND AND JSON_CONTAINS(n.labels, "
+      "j.labels) WHERE j.name = f.job_name AND NOT j.deleted AND j.suspended_at IS NULL) AS able "
+      "FROM (SELECT o.job_name, o.period, o.due_at FROM job_watermark o WHERE o.waits_for = ? AND "
+      "o.status = 'PLANNED' ORDER BY o.due_at LIMIT ?) f) a STRAIGHT_JOIN job_watermark w ON "
+      "w.job_name = a.job_name AND w.period = a.period AND w.waits_for = ? AND w.status = "
+      "'PLANNED' "
+      "ORDER BY a.able DESC, a.due_at LIMIT ? FOR UPDATE SKIP LOCKED) d ON r.job_name = d.job AND "
+      "r.period = d.period SET r.look_at = r.not_before, r.waits_for = NULL";
   std::vector<Statement> out;
   for (const auto& [key, count] : freed_) {
-    if (waits(key)) out.push_back(Sql(kWake, {key, Value::Of(""), count}));
+    if (!waits(key)) continue;
+    if (absl::StartsWith(key, "job/") || absl::StartsWith(key, "lock/")) {
+      out.push_back(Sql(kWake, {key, Value::Of(""), count}));
+    } else {
+      out.push_back(
+          Sql(kWakeForSlot, {absl::ToInt64Microseconds(kNodeGone), key, kWakeLook, key, count}));
+    }
   }
   for (const auto& [key, day] : days_) {
     if (!waits(key)) continue;

@@ -11,16 +11,6 @@
 #include "store/rules.h"
 
 namespace matins::model {
-namespace {
-
-bool HasAll(const std::vector<std::string>& have, const std::vector<std::string>& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& label) {
-    return std::find(have.begin(), have.end(), label) != have.end();
-  });
-}
-
-}  // namespace
-
 std::vector<ModelRow*> Starts::Waiting(const NodeId& node, absl::Time until) {
   std::vector<ModelRow*> waiting;
   for (auto& [key, row] : s_.rows) {

@@ -18,6 +18,12 @@ bool Before(const ModelRow& a, const ModelRow& b) {
 
 }  // namespace
 
+bool HasAll(const std::vector<std::string>& have, const std::vector<std::string>& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& label) {
+    return std::find(have.begin(), have.end(), label) != have.end();
+  });
+}
+
 absl::Time State::Raw() const { return FromMicros(ToMicros(clock ? clock() : absl::Now())); }
 
 bool State::Frozen() const { return frozen || (mark != kPast && Raw() < mark - kStepBack); }
@@ -135,16 +141,33 @@ void State::WakeForSlot(const std::string& tenant, const std::string& limit_key,
   if (!limit_key.empty()) freed.push_back("key/" + limit_key);
   if (backfill) freed.push_back("backfill_share");
   for (const std::string& waits_for : freed) {
-    ModelRow* oldest = nullptr;
+    std::vector<ModelRow*> waiting;
     for (auto& [key, row] : rows) {
-      if (row.status != PeriodStatus::kPlanned || row.waits_for != waits_for) continue;
-      // Of equals the one that was planned first, as an index of SQLite's has them.
-      if (oldest == nullptr || Before(row, *oldest)) oldest = &row;
+      if (row.status == PeriodStatus::kPlanned && row.waits_for == waits_for) {
+        waiting.push_back(&row);
+      }
     }
-    if (oldest == nullptr) continue;
-    oldest->look_at = oldest->not_before;
-    oldest->waits_for.clear();
+    if (waiting.empty()) continue;
+    // Of equals the one that was planned first, as an index of SQLite's has them.
+    std::sort(waiting.begin(), waiting.end(),
+              [](const ModelRow* a, const ModelRow* b) { return Before(*a, *b); });
+    if (waiting.size() > kWakeLook) waiting.resize(kWakeLook);
+    const auto able = std::find_if(waiting.begin(), waiting.end(), [this](const ModelRow* row) {
+      return AnyNodeFor(row->key.job);
+    });
+    ModelRow& woken = able == waiting.end() ? *waiting.front() : **able;
+    woken.look_at = woken.not_before;
+    woken.waits_for.clear();
   }
+}
+
+bool State::AnyNodeFor(const std::string& name) {
+  const ModelJob* const job = FindJob(name);
+  if (job == nullptr || job->row.suspension) return false;
+  return std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) {
+    const NodeRow& row = node.second.row;
+    return !row.left && row.seen_at > Now() - kNodeGone && HasAll(row.labels, job->job.nodes);
+  });
 }
 
 void State::WriteRun(const ModelRow& row, const Ending& ending) {

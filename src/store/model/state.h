@@ -95,6 +95,9 @@ struct TurnsBefore {
   int64_t Take(const std::string& tenant);  // a further one of the tenant; 0 where there are none
 };
 
+// All labels that are wanted are there.
+bool HasAll(const std::vector<std::string>& have, const std::vector<std::string>& wanted);
+
 struct State {
   absl::Mutex mutex;
   std::function<absl::Time()> clock;
@@ -149,6 +152,8 @@ struct State {
   // As a write of rows of these tenants finds them.
   TurnsBefore TurnsNow(const std::set<std::string>& tenants) const;
   void LeaveSlot(const ModelRow& row, absl::Time until);
+  // Whether a living node may run it now.
+  bool AnyNodeFor(const std::string& job);
   void WakeForSlot(const std::string& tenant, const std::string& limit_key, bool backfill);
   void AddEvent(EventRow event);
   void TakeBackHeld(absl::string_view job);

@@ -18,7 +18,7 @@
 namespace matins::postgresql {
 
 // As many of those that wait for a lock, an older period or a slot as were freed, the oldest first;
-// all that wait for a day of another job.
+// all that wait for a day of another job. For a slot those go first that some living node may run.
 std::string WakeWaiting(absl::string_view rows) {
   return absl::StrCat("with f as materialized (", rows, R"(
     ), x as materialized (select f.job, f.period, r.lock_key, r.biz_date, r.tenant, r.limit_key,
@@ -29,19 +29,43 @@ std::string WakeWaiting(absl::string_view rows) {
   k as materialized (
     select 'job/' || x.job as key, count(*) as n, null::date as day from x group by 1 union all
     select 'lock/' || x.lock_key, count(*), null from x where x.lock_key is not null group by 1
-    union all select 'after/' || x.job, 1000, x.biz_date from x group by 1, 3
-    union all select 'tenant/' || x.tenant, count(*), null from x where x.tenant is not null
+    union all select 'after/' || x.job, 1000, x.biz_date from x group by 1, 3),
+  s as materialized (
+    select 'tenant/' || x.tenant as key, count(*) as n from x where x.tenant is not null
     group by 1
-    union all select 'key/' || x.limit_key, count(*), null from x where x.limit_key is not null
+    union all select 'key/' || x.limit_key, count(*) from x where x.limit_key is not null
     group by 1
-    union all select 'backfill_share', count(*), null from x where x.backfill
-    union all select 'global', count(*), null from x),
+    union all select 'backfill_share', count(*) from x where x.backfill having count(*) > 0
+    union all select 'global', count(*) from x having count(*) > 0),
+  c as materialized (select @NOW as now),
+  a as materialized (
+    select s.key, a.job_name, a.period from s cross join lateral (
+      select r.job_name, r.period from (
+        select h.job_name, h.period, h.due_at from @.job_watermark h
+        where h.waits_for = s.key and h.status = 'PLANNED' and h.waits_for is not null
+        order by h.due_at limit )",
+                      kWakeLook, R"() h
+      join @.job_watermark r on r.job_name = h.job_name and r.period = h.period
+      where r.waits_for = s.key and r.status = 'PLANNED' and exists (
+        select from @.job b join @.job_node n on not n."left" and b.labels <@ n.labels
+          and n.seen_at > (select c.now from c) - interval ')",
+                      absl::ToInt64Seconds(kNodeGone), R"( seconds'
+        where b.name = h.job_name and not b.deleted and b.suspended_at is null)
+      order by h.due_at limit s.n for update of r skip locked) a),
+  o as materialized (
+    select s.key, s.n - count(a.key) as n from s left join a on a.key = s.key group by s.key, s.n),
   w as materialized (
+    select a.job_name, a.period from a union all
     select w.job_name, w.period from k cross join lateral (
       select r.job_name, r.period from @.job_watermark r
       where r.waits_for = k.key and r.status = 'PLANNED' and r.waits_for is not null
         and (k.day is null or r.biz_date = k.day)
-      order by r.due_at limit k.n for update of r skip locked) w)
+      order by r.due_at limit k.n for update of r skip locked) w union all
+    select w.job_name, w.period from o cross join lateral (
+      select r.job_name, r.period from @.job_watermark r
+      where r.waits_for = o.key and r.status = 'PLANNED' and r.waits_for is not null
+        and not exists (select from a where a.job_name = r.job_name and a.period = r.period)
+      order by r.due_at limit o.n for update of r skip locked) w where o.n > 0)
   update @.job_watermark r set look_at = r.not_before, waits_for = null
   from (select distinct job_name, period from w order by job_name, period) w
   where r.job_name = w.job_name and r.period = w.period)");
@@ -180,31 +204,45 @@ void AddOutcome(ColumnRows& rows, const FinishRequest& r, Extras extras) {
   rows.AddInt("bytes", OutputBytes(o));
 }
 
+constexpr char kAnyWait[] =
+    "select exists (select from @.job_watermark r where r.status = 'PLANNED' and r.waits_for is "
+    "not null)";
+
+Statement Freed(const Session& session, absl::Span<const FinishRequest> requests,
+                const std::vector<size_t>& part) {
+  ColumnRows keys;
+  for (const size_t i : part) keys.Row().AddKey(requests[i].ticket.key);
+  std::vector<Parameter> params;
+  const std::string freed = WakeWaiting(keys.Take(params));
+  return session.Of(freed, std::move(params));
+}
+
+// The ends, and behind them those that waited for what they free; or, without `wake`, whether
+// anybody waits at all.
 std::vector<Statement> FinishStatements(const Session& session,
                                         absl::Span<const FinishRequest> requests,
-                                        const std::vector<size_t>& part, Locking locking) {
+                                        const std::vector<size_t>& part, Locking locking,
+                                        bool wake) {
   Extras extras;
   for (const size_t i : part) {
     extras.output |= OutputBytes(requests[i].outcome) > 0;
     extras.figures |= !requests[i].outcome.figures.empty();
   }
-  ColumnRows rows, figures, keys;
+  ColumnRows rows, figures;
   for (const size_t i : part) {
     const FinishRequest& r = requests[i];
     rows.Row().AddInt("n", static_cast<int64_t>(i)).AddTicket(r.ticket);
     AddOutcome(rows, r, extras);
-    keys.Row().AddKey(r.ticket.key);
     for (const auto& [name, value] : r.outcome.figures) {
       figures.Row().AddInt("n", static_cast<int64_t>(i)).Add("name", name);
       figures.AddNumber("value", value);
     }
   }
-  std::vector<Parameter> params, wake;
+  std::vector<Parameter> params;
   const std::string select = rows.Take(params);
   const std::string figures_select = extras.figures ? figures.Take(params) : "";
-  const std::string freed = WakeWaiting(keys.Take(wake));
   return {session.Of(FinishText(select, figures_select, locking, extras), std::move(params)),
-          session.Of(freed, std::move(wake))};
+          wake ? Freed(session, requests, part) : session.Of(kAnyWait)};
 }
 
 }  // namespace
@@ -215,14 +253,28 @@ absl::StatusOr<std::vector<Refusal>> PostgresStore::Finish(
   std::vector<PeriodKey> keys;
   bool woke = false;
   for (const FinishRequest& r : requests) keys.push_back(r.ticket.key);
+  // The statement that wakes is a long one, and mostly there is nobody to wake: it goes with the
+  // ends once there has been. The first time it follows them; whoever a crash between leaves
+  // waiting is looked at again by itself.
+  const auto note_waiting = [&](const Rows& said, const std::vector<size_t>& part) {
+    if (wakes_) {
+      wakes_ = said.affected() > 0;
+      woke |= wakes_;
+    } else if (said.Bool(0, 0)) {
+      const auto woken = session_.Retried(
+          [&] { return session_.connection.Write({Freed(session_, requests, part)}); });
+      wakes_ = true;
+      woke |= woken.ok() && (*woken)[0].affected() > 0;
+    }
+  };
   const auto batch = [&](const std::vector<size_t>& part, Locking locking) -> absl::Status {
     MATINS_FAULT_POINT("finish.before_commit");  // crash here: the lease ends, reap takes it
     ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.Retried([&] {
-      return session_.Write(FinishStatements(session_, requests, part, locking),
+      return session_.Write(FinishStatements(session_, requests, part, locking, wakes_),
                             locking == Locking::kWait, "finish.before_lock");
     }));
     MATINS_FAULT_POINT("finish.after_commit");  // crash here: it stands, and nobody was told
-    woke |= rows[1].affected() > 0;
+    note_waiting(rows[1], part);
     for (int k = 0; k < rows[0].size(); ++k) {
       answers[static_cast<size_t>(rows[0].Int(k, 0))].why = rows[0].Text(k, 1);
     }
@@ -321,7 +373,7 @@ absl::StatusOr<std::vector<ResolveAnswer>> PostgresStore::Resolve(
     const ResolveVerdict verdict = Judge(r, rows[0], rows[1]);
     std::vector<Statement> writes;
     if (verdict == ResolveVerdict::kComplete) {
-      writes = FinishStatements(session_, requests, {i}, Locking::kWait);
+      writes = FinishStatements(session_, requests, {i}, Locking::kWait, /*wake=*/true);
     } else if (verdict == ResolveVerdict::kBurn && !IsMutant(Mutant::kResolveBurnsNothing)) {
       writes = {BurnText(session_, r)};
     }

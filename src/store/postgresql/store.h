@@ -72,6 +72,7 @@ class PostgresStore final : public Store {
   Session& session_;
   KnownLimits limits_;
   StartAsks asks_;      // those that there has been need of
+  bool wakes_ = false;  // rows waited for what ended runs freed, when that was looked at last
   // Tenants are served in turn, as far as was seen last; and START is to look once for rows from
   // before there were tenants.
   bool in_turn_ = false, look_behind_ = false;

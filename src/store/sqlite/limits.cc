@@ -85,7 +85,7 @@ void LeaveSlot(Connection& db, const Row& row, absl::Time until) {
       .Run();
 }
 
-bool DropSlot(Connection& db, const PeriodKey& key, int64_t fence) {
+bool DropSlot(Connection& db, absl::Time now, const PeriodKey& key, int64_t fence) {
   Row row;
   row.key = key;
   {
@@ -100,18 +100,24 @@ bool DropSlot(Connection& db, const PeriodKey& key, int64_t fence) {
     while (slot.Next()) {
     }
   }
-  WakeForSlot(db, row);
+  WakeForSlot(db, now, row);
   return true;
 }
 
-void WakeForSlot(Connection& db, const Row& row) {
+void WakeForSlot(Connection& db, absl::Time now, const Row& row) {
+  // The oldest of the first that some living node may run; or else the oldest.
+  constexpr char kWake[] =
+      "UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE rowid = coalesce("
+      "(SELECT w.id FROM (SELECT rowid AS id, job_name FROM job_watermark WHERE waits_for = ?1 AND "
+      "waits_for IS NOT NULL AND status = 'PLANNED' ORDER BY due_at LIMIT ?2) w "
+      "WHERE EXISTS (SELECT 1 FROM job j, job_node n WHERE j.name = w.job_name AND NOT j.deleted "
+      "AND j.suspended_at IS NULL AND NOT n.left AND n.seen_at > ?3 AND (j.labels = '[]' OR NOT "
+      "EXISTS (SELECT 1 FROM json_each(j.labels) l WHERE l.value NOT IN (SELECT value FROM "
+      "json_each(n.labels))))) LIMIT 1), "
+      "(SELECT rowid FROM job_watermark WHERE waits_for = ?1 AND waits_for IS NOT NULL AND "
+      "status = 'PLANNED' ORDER BY due_at LIMIT 1))";
   const auto wake = [&](const std::string& waits_for) {
-    db.Sql(
-          "UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE rowid = (SELECT "
-          "rowid FROM job_watermark WHERE waits_for = ? AND waits_for IS NOT NULL AND "
-          "status = 'PLANNED' ORDER BY due_at LIMIT 1)",
-          waits_for)
-        .Run();
+    db.Sql(kWake, waits_for, kWakeLook, now - kNodeGone).Run();
   };
   wake(LimitName(LimitKind::kGlobal, ""));
   if (!row.tenant.empty()) wake(LimitName(LimitKind::kTenant, row.tenant));

@@ -39,9 +39,9 @@ class LimitGate {
 // The slot of a run that may live on, though its row no longer says so, until `until`.
 void LeaveSlot(Connection& db, const Row& row, absl::Time until);
 // Of an attempt whose tree is dead; answers whether there was one.
-bool DropSlot(Connection& db, const PeriodKey& key, int64_t fence);
+bool DropSlot(Connection& db, absl::Time now, const PeriodKey& key, int64_t fence);
 // One of those that wait for each limit that `row` counted against.
-void WakeForSlot(Connection& db, const Row& row);
+void WakeForSlot(Connection& db, absl::Time now, const Row& row);
 
 }  // namespace matins::sqlite
 

@@ -131,7 +131,7 @@ absl::Status SqliteStore::ReportDead(absl::Span<const Ticket> tickets) {
     }
     PeriodRow row;
     row.key = ticket.key;
-    const bool slot = DropSlot(*db_, ticket.key, ticket.fence);
+    const bool slot = DropSlot(*db_, transaction.now(), ticket.key, ticket.fence);
     if (slot || !lock_key.empty()) Wake(*db_, row, lock_key, false);
   }
   return transaction.Commit();

@@ -159,7 +159,7 @@ void EndAttempt(Connection& db, Transaction& transaction, const Row& row, const 
   if (ending.wait_until > now) LeaveSlot(db, row, ending.wait_until);
   WriteRun(db, now, row, ending);
   Wake(db, row, row.lock_key, after.status == PeriodStatus::kDone);
-  if (db.AnyPutOff()) WakeForSlot(db, row);
+  if (db.AnyPutOff()) WakeForSlot(db, now, row);
 }
 
 std::optional<LossRule> LossRuleOf(const JobInfo* job) {

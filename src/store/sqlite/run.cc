@@ -98,7 +98,7 @@ std::string CompleteDoneByJob(Connection& db, Transaction& transaction,
   WriteRun(db, transaction.now(), *row, ending);
   WriteEvidence(db, transaction.now(), *row, request.outcome);
   Wake(db, *row, row->lock_key, true);
-  if (db.AnyPutOff()) WakeForSlot(db, *row);
+  if (db.AnyPutOff()) WakeForSlot(db, transaction.now(), *row);
   news->Add(*row, ending.run_word, request.outcome.reason, transaction.now());
   return "";
 }
