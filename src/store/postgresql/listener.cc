@@ -13,7 +13,7 @@ namespace matins::postgresql {
 namespace {
 
 // A connection whose packets are lost looks alive for ever; so it is asked now and then.
-constexpr absl::Duration kProbeEvery = absl::Seconds(15);
+constexpr absl::Duration kProbeEvery = absl::Seconds(30);
 
 absl::Time Monotonic() {
   timespec now;
