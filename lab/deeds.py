@@ -172,6 +172,10 @@ class Deeds:
     def body_ended(self, n):
         self.until(f'the end of body {n}', lambda: self.booked(f'select 1 from alive where n = {int(n)} and ended is not null'))
 
+    def ticked(self, n):
+        """So many nodes have looked at the store's clock."""
+        self.until(f'{n} nodes that have ticked', lambda: int(self.sql('select count(*) from job_node')[0][0]) >= int(n))
+
     def logged(self, number, *words):
         """A node says so."""
         text = ' '.join(words)
@@ -508,4 +512,4 @@ FAULTS = (*BRINGS_BACK, *TAKES_AWAY, 'cut_replica', 'mute_link', 'deafen_link', 
 ACTIONS = {name: getattr(Deeds, name) for name in (
     *FAULTS, 'node', 'began', 'effect', 'let', 'status', 'all_settled', 'lease_over', 'pause', 'again', 'end_node', 'heard', 'stopped_itself', 'fire',
     'callers_end', 'planned', 'until_noticed', 'answer_lost', 'frozen', 'heard_unknown', 'heard_refused', 'heard_no', 'migrated', 'gone', 'caught_up', 'waiting',
-    'waits_past_lease', 'let_go', 'shut', 'audit', 'body_ended', 'logged', 'told_person', 'taken')}
+    'waits_past_lease', 'let_go', 'shut', 'audit', 'body_ended', 'logged', 'ticked', 'told_person', 'taken')}

@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ import keep  # noqa: E402
 import mutants  # noqa: E402
 from experiment import FOLDER, STORES, Bad, Experiment, shipped  # noqa: E402
 from nemesis import Nemesis  # noqa: E402
+from nodes import state_of, tell  # noqa: E402
 from right_histories import plain  # noqa: E402
 from wrong_histories import WRONG  # noqa: E402
 
@@ -46,6 +48,23 @@ topology.nodes = 1
 baseline = ["done == 1", "broken == 0"]
 candidate = ["done == 1", "doubled == 0"]
 '''
+# A shell, the lab that it begins, and a node of that, which is stopped when the shell ends.
+SHELL = """
+import os, signal, sys, time
+from unittest import mock
+sys.path.insert(0, {here!r})
+from nodes import Member, state_of
+from program import eventually
+if os.fork() == 0:
+    member = Member(mock.Mock(folder={folder!r}, **{{'env.return_value': dict(os.environ)}}), 0, program={node!r})
+    member.start()
+    os.kill(member.process.pid, signal.SIGSTOP)
+    eventually('a stop', lambda: state_of(member.process.pid) == 'T')
+    print(os.getpid(), member.process.pid, flush=True)
+    os.close(1)
+    time.sleep(600)
+sys.stdin.read()
+"""
 RECORD = ['topic', 'selected_chapter', 'claim_from_article', 'baseline_version', 'changed_condition', 'execution', 'evidence', 'pass_when', 'stop_when',
           'observed_result', 'first_deviation', 'recovery_replay']
 
@@ -144,6 +163,21 @@ class Files(unittest.TestCase):
 
 
 class Evil(unittest.TestCase):
+    def test_a_stopped_node_stays_so_when_the_shell_that_began_the_lab_ends(self):
+        """Of a group that nobody is left to look after the kernel lets the stopped ones go on, with a SIGHUP before."""
+        with tempfile.TemporaryDirectory(prefix='mtlab') as folder:
+            node = os.path.join(folder, 'node')
+            with open(node, 'w') as f:
+                f.write('#!/bin/sh\nexec sleep 600\n')
+            os.chmod(node, 0o700)
+            shell = subprocess.Popen([sys.executable, '-B', '-c', SHELL.format(here=HERE, folder=folder, node=node)], stdin=subprocess.PIPE,
+                                     stdout=subprocess.PIPE, text=True, process_group=0)
+            lab, stopped = map(int, shell.stdout.readline().split())
+            for pid in (lab, stopped):
+                self.addCleanup(tell, pid, signal.SIGKILL)
+            shell.communicate()
+            self.assertEqual(state_of(stopped), 'T')
+
     def test_a_statement_may_wait_for_what_was_stopped(self):
         """A node that stands still within a transaction has its store's lock, and nobody but the nemesis lets it go on."""
         class Case:

@@ -27,9 +27,11 @@ class Member:
 
     def start(self):
         self.lives += 1
+        # In a session of its own: where the shell that began the lab ends, the kernel lets its group's stopped processes go on.
         with open(self.log, 'ab') as log:
             self.process = subprocess.Popen([self.program, 'serve', *self.jobs, '--runtime-dir', self.folder, '--history', self.history,
-                                             '--drain', self.drain, *self.more], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                                             '--drain', self.drain, *self.more], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            start_new_session=True)
 
     def alive(self):
         return self.process is not None and self.process.poll() is None
