@@ -162,7 +162,11 @@ absl::Status FaultyStore::Leave(const NodeId& node) {
 }
 
 absl::StatusOr<int64_t> FaultyStore::Purge(int limit) {
-  return Through<absl::StatusOr<int64_t>>("Purge", [&] { return store_->Purge(limit); });
+  return Through<absl::StatusOr<int64_t>>("Purge", [&] {
+    absl::StatusOr<int64_t> gone = store_->Purge(limit);
+    if (gone.ok()) referee_.Purged();
+    return gone;
+  });
 }
 
 absl::Status FaultyStore::PutOutput(const Ticket& ticket, absl::string_view head,

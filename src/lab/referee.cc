@@ -249,6 +249,10 @@ void Referee::Leaves(const PeriodKey& key, const Row& row) {
   }
 }
 
+void Referee::Purged() {
+  std::erase_if(left_, [now = Now()](const auto& one) { return one.second.until <= now; });
+}
+
 void Referee::ReportedDead(absl::Span<const Ticket> tickets) {
   for (const Ticket& ticket : tickets) left_.erase(ticket.fence);
 }

@@ -59,6 +59,8 @@ class Referee {
   void Changed(const SimJob& job);
   // What a tick found out about the clock.
   void Ticked(const TickAnswer& answer);
+  // Slots whose run's lease has ended are gone, also when the clock goes back before that.
+  void Purged();
   // The store burnt the fences of all live rows and set its mark anew.
   void ClockSettled();
 
