@@ -86,6 +86,11 @@ absl::StatusOr<absl::Duration> StartLane::TurnUnlessDraining() {
     return node_.clock.BootNow() + node_.options.poll;
   }
   if (node_.freed.exchange(false)) backlog_ = true;
+  // What is due already does not wait for what is due next.
+  if (!std::exchange(begun_, true)) {
+    backlog_ = true;
+    RETURN_IF_ERROR(StartDue());
+  }
   if (node_.clock.BootNow() >= next_hold_) RETURN_IF_ERROR(Hold());
   RETURN_IF_ERROR(StartDue());
   // Free slots ring.

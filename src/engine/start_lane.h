@@ -73,6 +73,7 @@ class StartLane final : public Lane {
   std::priority_queue<Waiting, std::vector<Waiting>, Later> heap_;
   absl::Duration next_hold_ = absl::ZeroDuration();
   absl::Duration next_known_ = absl::ZeroDuration();  // the same without the poll
+  bool begun_ = false;                                // what was due has been asked for
   bool backlog_ = false;                              // something is due that is not held here
   absl::Duration last_sent_ = -absl::InfiniteDuration();
   bool many_ = false;                            // so much that the last call did not take it all
