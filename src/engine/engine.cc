@@ -44,14 +44,25 @@ bool Engine::halted() const {
   return halted_;
 }
 
+void Engine::AwaitFirstTick() {
+  absl::MutexLock lock(&mutex_);
+  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ticked_ || halted_; };
+  clock_.AwaitUntil(mutex_, absl::Condition(&over), clock_.BootNow() + kFirstLook);
+}
+
 void Engine::AwaitFirstLook() {
   absl::MutexLock lock(&mutex_);
   const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return looked_ || halted_; };
   clock_.AwaitUntil(mutex_, absl::Condition(&over), clock_.BootNow() + kFirstLook);
 }
 
-void Engine::NoteFirstLook(LaneKind stepped) {
+void Engine::NoteFirst(LaneKind stepped) {
   const EngineNode& node = lanes_->node();
+  if (stepped == LaneKind::kTick) {
+    absl::MutexLock lock(&mutex_);
+    ticked_ = true;
+    return;
+  }
   // A frozen clock is for the tick to judge.
   const bool over = stepped == LaneKind::kStart ? node.judged_until_us != 0 : node.frozen.load();
   if (!over) return;
@@ -62,14 +73,15 @@ void Engine::NoteFirstLook(LaneKind stepped) {
 void Engine::RunLane(LaneKind kind) {
   Doorbell& bell = lanes_->node().bell(kind);
   const bool looks = kind == LaneKind::kPlan || kind == LaneKind::kStart;
-  if (kind == LaneKind::kStart) lanes_->lane(kind).store().Prepare();
-  if (kind == LaneKind::kReap || kind == LaneKind::kTick) AwaitFirstLook();
-  for (bool first = looks; !halted();) {
+  if (looks) lanes_->lane(kind).store().Prepare();
+  if (kind == LaneKind::kPlan) AwaitFirstTick();
+  if (kind == LaneKind::kReap) AwaitFirstLook();
+  for (bool first = looks || kind == LaneKind::kTick; !halted();) {
     const absl::Duration next = lanes_->Step(kind);
     if (first) {
-      NoteFirstLook(kind);
+      NoteFirst(kind);
       absl::MutexLock lock(&mutex_);
-      first = !looked_;
+      first = kind != LaneKind::kTick && !looked_;
     }
     // The step may have heard the very ring that says so.
     if (halted()) return;

@@ -50,16 +50,21 @@ class Engine {
   bool WaitDrained(absl::Duration until);
   void Halt();
   bool halted() const;
+  // The first tick knows whether this node comes after a time in which none was there, which
+  // planning must know before it looks: what fails now is not to be made good as what failed then
+  // is.
+  void AwaitFirstTick();
   // Planning has looked, and START has taken what it found; whoever only looks after others waits
   // for that. Not for long: the store may be away.
   void AwaitFirstLook();
-  void NoteFirstLook(LaneKind stepped);
+  void NoteFirst(LaneKind stepped);
 
   const std::unique_ptr<Lanes> lanes_;
   Clock& clock_;
   std::unique_ptr<Store> watch_store_;
   mutable absl::Mutex mutex_;
   bool halted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ticked_ ABSL_GUARDED_BY(mutex_) = false;
   bool looked_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

@@ -10,9 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "base/status.h"
+#include "engine/engine.h"
 #include "execute/scripted_runner.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -283,6 +287,58 @@ TEST_F(Burst, NoEndWaitsWhereThereIsNoFreeSlot) {
   For(absl::Seconds(10));
   For(absl::Milliseconds(30));
   EXPECT_EQ(lanes_->node().counters.finished, 50);
+}
+
+class EventsHeard : public EngineEvents {
+ public:
+  void OnEvent(const EngineEvent& event) override {
+    absl::MutexLock lock(&mutex_);
+    names_.emplace_back(event.name);
+  }
+  std::vector<std::string> Until(const std::string& last) {
+    absl::MutexLock lock(&mutex_);
+    const auto came = [this, &last]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return std::find(names_.begin(), names_.end(), last) != names_.end();
+    };
+    mutex_.Await(absl::Condition(&came));
+    return names_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<std::string> names_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A node that comes back plans knowing that it does: what fails in its first run is not owed to the
+// time in which no node was there, and so is not run again.
+TEST(Beginning, ANodeTicksBeforeItPlans) {
+  model::ModelDatabase database({.clock = [] { return absl::Now(); }});
+  ASSERT_TRUE(database.Migrate().ok());
+  Job job;
+  job.name = "a";
+  job.at = absl::Now();
+  job.run.kind = RunKind::kHandler;
+  job.run.handler = "work";
+  ApplyRequest apply;
+  apply.jobs = {{job, JobToJson(job)}};
+  apply.source = "a";
+  auto acts = database.OpenActs();
+  ASSERT_TRUE(acts.ok() && (*acts)->Apply(apply).ok());
+  ScriptedRunner runner(SystemClock(), [](const RunRequest&) { return Script{}; });
+  EventsHeard heard;
+  NodeParts parts;
+  parts.options.id.name = "n1";
+  parts.clock = &SystemClock();
+  parts.runner = &runner;
+  parts.events = &heard;
+  parts.random = std::make_unique<SeededRandom>(1);
+  parts.open_store = [&](LaneKind) { return database.Open(); };
+  auto engine = Engine::Create(std::move(parts));
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  (*engine)->Start();
+  const std::vector<std::string> names = heard.Until("claimed");
+  const auto at = [&](const char* name) { return std::find(names.begin(), names.end(), name); };
+  EXPECT_LT(at(event::kReturned), at(event::kPlanned)) << absl::StrJoin(names, " ");
 }
 
 }  // namespace
