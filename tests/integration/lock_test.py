@@ -9,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from support import MATINS, PATIENCE, Calls, Redis, StoreCase, eventually, for_each_store, main
+from support import MATINS, PATIENCE, Calls, Redis, StoreCase, eventually, for_each_store, main, removed
 
 STORES = ('sqlite', 'postgresql', 'mariadb')
 OWN = 100  # the codes of `matins lock` itself begin here
@@ -163,9 +163,8 @@ class Everywhere:
 class InRedis(Everywhere, LockCase):
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix='mt')
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        self.folder = tempfile.mkdtemp(prefix='mt')
+        self.addCleanup(removed, self.folder)
         self.redis = Redis(self)
         self.where = ('--redis', self.redis.url)
 
