@@ -42,8 +42,8 @@ absl::Status ReadVersions(const AuditFacts& facts, AuditJob& job) {
   const auto versions = facts.versions.find(job.row.name);
   if (versions == facts.versions.end()) return absl::NotFoundError("it has no version");
   for (const JobVersion& version : versions->second) {
-    ASSIGN_OR_RETURN(const Job words, StoredJob(version.definition));
-    ASSIGN_OR_RETURN(ResolvedJob meaning, ResolveJob(words));
+    ASSIGN_OR_RETURN(Job words, StoredJob(version.definition));
+    ASSIGN_OR_RETURN(ResolvedJob meaning, ResolveJob(std::move(words)));
     job.meanings.push_back(std::make_unique<ResolvedJob>(std::move(meaning)));
     job.versions.push_back({version.number, version.from, job.meanings.back().get()});
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
@@ -20,8 +19,7 @@ constexpr absl::Duration kLongestWait = absl::Minutes(1);
 constexpr absl::Duration kShortestWait = absl::Milliseconds(200);
 // A transaction that has written is seen by all within this.
 constexpr absl::Duration kOverlap = absl::Minutes(2);
-constexpr int kPage = 1000;            // jobs that are read at a time
-constexpr size_t kForgetAbove = 1000;  // definitions that no job has any more
+constexpr int kPage = 1000;  // jobs that are read at a time
 // A name that no job can have: its facts are the store's time alone.
 constexpr char kNoJob[] = " ";
 // How many of its own audits a beat looks back on, to know since when there should be others.
@@ -62,21 +60,15 @@ const AuditRow* NewestMade(const std::vector<AuditRow>& audits) {
 
 }  // namespace
 
-const std::string& AuditBeats::BeatOf(const std::string& definition) {
-  static const auto& none = *new std::string;
-  const std::string*& beat = definitions_[absl::HashOf(definition)];
-  if (beat != nullptr) return *beat;
+std::optional<AuditBeats::Beat> AuditBeats::BeatOf(const std::string& definition) {
   const std::optional<AuditWords> words = StoredAudit(definition);
-  beat = &none;
-  if (words) {
-    const std::string name = absl::StrCat("jobs ", words->expression, " ", words->zone);
-    beat = &known_.emplace(name, Beat{name, words->expression, words->zone}).first->first;
-  }
-  return *beat;
+  if (!words) return std::nullopt;
+  return Beat{absl::StrCat("jobs ", words->expression, " ", words->zone), words->expression,
+              words->zone};
 }
 
 absl::Status AuditBeats::ForEachJob(
-    absl::FunctionRef<void(const std::string& job, const std::string& beat)> see) {
+    absl::FunctionRef<void(const std::string& job, const std::optional<Beat>& beat)> see) {
   for (std::string last;;) {
     ASSIGN_OR_RETURN(const std::vector<JobDefinition> page,
                      acts_->ReadDefinitionsAfter(last, kPage));
@@ -92,18 +84,17 @@ absl::Status AuditBeats::FindBeats(const AuditFacts& facts) {
   if (facts.last_event == last_event_ && read_at_ >= changed_at_ + kOverlap) {
     return absl::OkStatus();
   }
-  std::set<std::string> names;
-  size_t jobs = 0;
-  RETURN_IF_ERROR(ForEachJob([&](const std::string&, const std::string& beat) {
-    ++jobs;
-    if (!beat.empty() && !names.contains(beat)) names.insert(beat);
+  std::map<std::string, Beat> found;
+  bool any = false;
+  RETURN_IF_ERROR(ForEachJob([&](const std::string&, const std::optional<Beat>& beat) {
+    any = true;
+    if (beat) found.try_emplace(beat->name, *beat);
   }));
-  if (definitions_.size() > 2 * jobs + kForgetAbove) definitions_.clear();
   beats_.clear();
-  for (const std::string& name : names) beats_.push_back(known_.at(name));
+  for (auto& [name, beat] : found) beats_.push_back(std::move(beat));
   // Last, so that it sees what the others have just made good.
   const std::string& said = options_.store_schedule;
-  if (jobs > 0) beats_.push_back({kStoreBeat, said.empty() ? kStoreAudit : said, "UTC"});
+  if (any) beats_.push_back({kStoreBeat, said.empty() ? kStoreAudit : said, "UTC"});
   last_event_ = facts.last_event;
   read_at_ = facts.now;
   return absl::OkStatus();
@@ -111,8 +102,8 @@ absl::Status AuditBeats::FindBeats(const AuditFacts& facts) {
 
 absl::StatusOr<std::set<std::string>> AuditBeats::JobsOf(const Beat& beat) {
   std::set<std::string> jobs;
-  RETURN_IF_ERROR(ForEachJob([&](const std::string& job, const std::string& of) {
-    if (of == beat.name) jobs.insert(job);
+  RETURN_IF_ERROR(ForEachJob([&](const std::string& job, const std::optional<Beat>& of) {
+    if (of && of->name == beat.name) jobs.insert(job);
   }));
   return jobs;
 }

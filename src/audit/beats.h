@@ -9,12 +9,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -67,11 +67,11 @@ class AuditBeats {
   // Reads the jobs where people have changed something since; whose a beat is, is read when its
   // audit is made. Of a hundred thousand jobs neither names nor definitions are kept.
   absl::Status FindBeats(const AuditFacts& facts);
-  // The beat of a job, as job_audit names it; empty: it has none.
-  const std::string& BeatOf(const std::string& definition);
+  // The beat of a job; nothing: it has none.
+  static std::optional<Beat> BeatOf(const std::string& definition);
   // Shows each job with its beat. A job that comes meanwhile may be missing: its event calls again.
   absl::Status ForEachJob(
-      absl::FunctionRef<void(const std::string& job, const std::string& beat)> see);
+      absl::FunctionRef<void(const std::string& job, const std::optional<Beat>& beat)> see);
   absl::StatusOr<std::set<std::string>> JobsOf(const Beat& beat);
   absl::Status Make(const Beat& beat, const std::vector<Beat>& all, absl::Time due, absl::Time now);
   absl::StatusOr<std::vector<AuditFinding>> Watch(const Beat& own, const std::vector<Beat>& all,
@@ -80,9 +80,7 @@ class AuditBeats {
   const std::unique_ptr<ActStore> acts_;
   const AuditBeatsOptions options_;
   std::map<std::string, Asked> asked_;
-  std::vector<Beat> beats_;            // the store's last; none where there are no jobs
-  std::map<std::string, Beat> known_;  // by name
-  absl::flat_hash_map<uint64_t, const std::string*> definitions_;  // the beat of each, by its hash
+  std::vector<Beat> beats_;  // the store's last; none where there are no jobs
   int64_t last_event_ = -1;
   absl::Time changed_at_ = absl::InfinitePast(), read_at_ = absl::InfinitePast();
 };

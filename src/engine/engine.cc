@@ -44,15 +44,10 @@ bool Engine::halted() const {
   return halted_;
 }
 
-void Engine::AwaitFirstTick() {
+void Engine::AwaitFirst(const bool& done) {
   absl::MutexLock lock(&mutex_);
-  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ticked_ || halted_; };
-  clock_.AwaitUntil(mutex_, absl::Condition(&over), clock_.BootNow() + kFirstLook);
-}
-
-void Engine::AwaitFirstLook() {
-  absl::MutexLock lock(&mutex_);
-  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return looked_ || halted_; };
+  const auto over = [this, &done]()
+                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done || halted_; };
   clock_.AwaitUntil(mutex_, absl::Condition(&over), clock_.BootNow() + kFirstLook);
 }
 
@@ -74,8 +69,8 @@ void Engine::RunLane(LaneKind kind) {
   Doorbell& bell = lanes_->node().bell(kind);
   const bool looks = kind == LaneKind::kPlan || kind == LaneKind::kStart;
   if (looks) lanes_->lane(kind).store().Prepare();
-  if (kind == LaneKind::kPlan) AwaitFirstTick();
-  if (kind == LaneKind::kReap) AwaitFirstLook();
+  if (kind == LaneKind::kPlan) AwaitFirst(ticked_);
+  if (kind == LaneKind::kReap) AwaitFirst(looked_);
   for (bool first = looks || kind == LaneKind::kTick; !halted();) {
     const absl::Duration next = lanes_->Step(kind);
     if (first) {
@@ -92,7 +87,7 @@ void Engine::RunLane(LaneKind kind) {
 void Engine::RunWatch() {
   EngineNode& node = lanes_->node();
   bool echo = false;
-  AwaitFirstLook();
+  AwaitFirst(looked_);
   while (!halted()) {
     const Heard heard = watch_store_->AwaitChange(echo ? kEcho : kWatch);
     node.hears = heard != Heard::kDeaf;

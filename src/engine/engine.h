@@ -50,13 +50,8 @@ class Engine {
   bool WaitDrained(absl::Duration until);
   void Halt();
   bool halted() const;
-  // The first tick knows whether this node comes after a time in which none was there, which
-  // planning must know before it looks: what fails now is not to be made good as what failed then
-  // is.
-  void AwaitFirstTick();
-  // Planning has looked, and START has taken what it found; whoever only looks after others waits
-  // for that. Not for long: the store may be away.
-  void AwaitFirstLook();
+  // Waits for one of the two below, not for long: the store may be away.
+  void AwaitFirst(const bool& done);
   void NoteFirst(LaneKind stepped);
 
   const std::unique_ptr<Lanes> lanes_;
@@ -64,7 +59,12 @@ class Engine {
   std::unique_ptr<Store> watch_store_;
   mutable absl::Mutex mutex_;
   bool halted_ ABSL_GUARDED_BY(mutex_) = false;
+  // The first tick knows whether this node comes after a time in which none was there, which
+  // planning must know before it looks: what fails now is not to be made good as what failed then
+  // is.
   bool ticked_ ABSL_GUARDED_BY(mutex_) = false;
+  // Planning has looked, and START has taken what it found; whoever only looks after others waits
+  // for that.
   bool looked_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

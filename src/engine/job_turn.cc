@@ -31,22 +31,6 @@ bool IsPlain(const Intent& intent) {
   return intent.kind == Intent::Kind::kInsert && !intent.reopens;
 }
 
-PeriodRow RowOf(const Intent& intent) {
-  PeriodRow row;
-  row.key = intent.key;
-  row.biz_date = intent.biz_date;
-  row.due = intent.due;
-  row.window_start = intent.window_start;
-  row.window_end = intent.window_end;
-  row.nominal = intent.nominal;
-  row.not_before = intent.not_before;
-  row.start_by = intent.start_by;
-  row.version = intent.version;
-  row.backfill = intent.backfill;
-  row.manual = intent.manual;
-  return row;
-}
-
 // What stands there once `write` was taken, where it makes new rows and nothing else. START asks
 // each row again: one that another program had made before is found out there. Nothing: it has to
 // be read.
@@ -60,7 +44,7 @@ std::optional<JobState> StateAfter(const JobState& before, const PlanWrite& writ
   state.cursor = std::max(state.cursor, write.cursor);
   if (write.triggered) state.pending.reset();
   for (const Intent& intent : write.intents) {
-    if (intent.skip_reason.empty()) state.rows.push_back(RowOf(intent));
+    if (intent.skip_reason.empty()) state.rows.push_back(PlannedRow(intent));
   }
   std::stable_sort(state.rows.begin(), state.rows.end(),
                    [](const PeriodRow& a, const PeriodRow& b) { return a.due < b.due; });

@@ -23,11 +23,10 @@ absl::StatusOr<std::unique_ptr<Lanes>> Lanes::Open(NodeParts parts) {
   auto lanes = std::unique_ptr<Lanes>(new Lanes(parts));
   EngineNode& node = lanes->node_;
   std::array<std::unique_ptr<Store>, kAllLanes.size()> stores;
-  // Tick's first: the database may have a connection at hand, and a node begins with a tick.
-  ASSIGN_OR_RETURN(stores[static_cast<size_t>(LaneKind::kTick)], parts.open_store(LaneKind::kTick));
-  for (const LaneKind kind : kAllLanes) {
-    if (kind == LaneKind::kTick) continue;
-    ASSIGN_OR_RETURN(stores[static_cast<size_t>(kind)], parts.open_store(kind));
+  // From the last, which is tick: a node begins with one, and the database may have a connection at
+  // hand.
+  for (size_t i = kAllLanes.size(); i-- > 0;) {
+    ASSIGN_OR_RETURN(stores[i], parts.open_store(kAllLanes[i]));
   }
   const auto store = [&](LaneKind kind) { return std::move(stores[static_cast<size_t>(kind)]); };
   lanes->lanes_ = {

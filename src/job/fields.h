@@ -89,11 +89,11 @@ class Fields {
   void Finish();
 
  private:
+  std::vector<std::string> Known() const;  // each once
+
   NodePtr map_;
   std::string path_;
   Context* context_;
-  std::vector<std::string> Known() const;  // each once
-
   absl::InlinedVector<absl::string_view, 24> known_;  // in the order asked for, some of them twice
 };
 

@@ -20,6 +20,24 @@ std::optional<int> OldestJudging(const std::vector<PeriodRow>& rows) {
 
 }  // namespace
 
+PeriodRow PlannedRow(const Intent& intent) {
+  return {.key = intent.key,
+          .biz_date = intent.biz_date,
+          .status = intent.skip_reason.empty() ? PeriodStatus::kPlanned : PeriodStatus::kSkipped,
+          .due = intent.due,
+          .window_start = intent.window_start,
+          .window_end = intent.window_end,
+          .nominal = intent.nominal,
+          .not_before = intent.not_before,
+          .start_by = intent.start_by,
+          .version = intent.version,
+          .backfill = intent.backfill,
+          .manual = intent.manual,
+          .params = intent.params,
+          .reason = intent.skip_reason,
+          .by = intent.by};
+}
+
 std::vector<JobVersion> VersionsSince(std::vector<JobVersion> all, absl::Time since,
                                       const std::vector<PeriodRow>& rows) {
   const std::optional<int> oldest = OldestJudging(rows);

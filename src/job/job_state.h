@@ -28,6 +28,10 @@ struct JobDefinition {
   std::string definition;
 };
 
+// The row that planning makes of an intent to insert one. Generation, instants of change and what a
+// store keeps beside are the store's.
+PeriodRow PlannedRow(const Intent& intent);
+
 // What makes a job look at what it owes (docs/jobs.md, "States").
 enum class Trigger { kFire, kReturn, kPerson };
 

@@ -157,23 +157,8 @@ void World::WriteIntent(const Intent& intent, absl::Time now) {
   const auto found = rows.find(intent.key.period);
   if (intent.kind == Intent::Kind::kInsert) {
     if (found != rows.end()) return;
-    PeriodRow row{
-        .key = intent.key,
-        .biz_date = intent.biz_date,
-        .status = intent.skip_reason.empty() ? PeriodStatus::kPlanned : PeriodStatus::kSkipped,
-        .due = intent.due,
-        .window_start = intent.window_start,
-        .window_end = intent.window_end,
-        .nominal = intent.nominal,
-        .not_before = intent.not_before,
-        .start_by = intent.start_by,
-        .version = intent.version,
-        .backfill = intent.backfill,
-        .manual = intent.manual,
-        .params = intent.params,
-        .reason = intent.skip_reason,
-        .by = intent.by,
-        .changed_at = now};
+    PeriodRow row = PlannedRow(intent);
+    row.changed_at = now;
     rows[intent.key.period] = std::move(row);
     return;
   }

@@ -32,6 +32,12 @@ absl::string_view RunWord(const Outcome& outcome) {
   return "FAILED";
 }
 
+bool HasLabels(const std::vector<std::string>& have, const std::vector<std::string>& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& label) {
+    return std::find(have.begin(), have.end(), label) != have.end();
+  });
+}
+
 bool IsUnjudged(absl::Time raw, absl::Time mark) {
   if (IsMutant(Mutant::kNoStepForward)) return false;
   return mark != absl::InfinitePast() && raw - mark > kStepForward;

@@ -53,6 +53,9 @@ inline constexpr size_t kCheckpointBytes = 64 * 1024;
 // The epoch stands above this many bits of a fence.
 inline constexpr int kEpochShift = 40;
 
+// Whether a node that has the labels `have` may run what wants `wanted`: all of those are there.
+bool HasLabels(const std::vector<std::string>& have, const std::vector<std::string>& wanted);
+
 // Whether the clock has jumped forward, beyond its high-water mark, by more than a tick would pass
 // over. Until a tick has said what it was, nodes treat the clock as frozen; people, who may come
 // when no node has been alive for days, do not (I8).

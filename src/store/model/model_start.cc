@@ -16,7 +16,7 @@ std::vector<ModelRow*> Starts::Waiting(const NodeId& node, absl::Time until) {
   for (auto& [key, row] : s_.rows) {
     if (row.status != PeriodStatus::kPlanned || row.look_at > until) continue;
     const ModelJob* job = s_.FindJob(key.job);
-    if (job == nullptr || job->row.suspension || !HasAll(node.labels, job->job.nodes)) continue;
+    if (job == nullptr || job->row.suspension || !HasLabels(node.labels, job->job.nodes)) continue;
     if (!row.held_by.empty() && row.held_until > s_.Now()) continue;
     waiting.push_back(&row);
   }
@@ -123,7 +123,7 @@ StartResult Starts::Judge(const StartRequest& request, const ModelRow* row, std:
   if (request.not_after < now || (asked && !tried)) return StartResult::kGap;
   if (row->start_by < now && row->attempts_total == 0) return StartResult::kMissed;
   if (row->wait_until > now) return StartResult::kOldLease;
-  if (!HasAll(request.node.labels, job->job.nodes)) return StartResult::kLabels;
+  if (!HasLabels(request.node.labels, job->job.nodes)) return StartResult::kLabels;
   if (job->job.backfill.order == Order::kStrict) {
     if (job->row.gap_from && *job->row.gap_from < row->due) return StartResult::kGap;
     if (job->row.cursor < row->due) return StartResult::kGap;

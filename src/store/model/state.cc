@@ -18,12 +18,6 @@ bool Before(const ModelRow& a, const ModelRow& b) {
 
 }  // namespace
 
-bool HasAll(const std::vector<std::string>& have, const std::vector<std::string>& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& label) {
-    return std::find(have.begin(), have.end(), label) != have.end();
-  });
-}
-
 absl::Time State::Raw() const { return FromMicros(ToMicros(clock ? clock() : absl::Now())); }
 
 bool State::Frozen() const { return frozen || (mark != kPast && Raw() < mark - kStepBack); }
@@ -166,7 +160,7 @@ bool State::AnyNodeFor(const std::string& name) {
   if (job == nullptr || job->row.suspension) return false;
   return std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) {
     const NodeRow& row = node.second.row;
-    return !row.left && row.seen_at > Now() - kNodeGone && HasAll(row.labels, job->job.nodes);
+    return !row.left && row.seen_at > Now() - kNodeGone && HasLabels(row.labels, job->job.nodes);
   });
 }
 
@@ -294,23 +288,12 @@ void InsertRow(State& state, const Intent& intent, const Act& act, const NodeId*
   }
   const Reopened past = state.reopened[intent.key];
   ModelRow row;
-  row.key = intent.key;
-  row.biz_date = intent.biz_date;
+  static_cast<PeriodRow&>(row) = PlannedRow(intent);
   row.generation = past.generation;
   row.fence = past.fence;
   row.wait_until = past.wait_until;
   row.change = 1;
-  row.due = intent.due;
-  row.window_start = intent.window_start;
-  row.window_end = intent.window_end;
-  row.nominal = intent.nominal;
-  row.not_before = row.look_at = intent.not_before;
-  row.start_by = intent.start_by;
-  row.version = intent.version;
-  row.backfill = intent.backfill;
-  row.manual = intent.manual;
-  row.params = intent.params;
-  row.by = intent.by;
+  row.look_at = intent.not_before;
   row.lock_key = intent.lock_key;
   row.tenant = intent.tenant;
   row.limit_key = intent.limit_key;
@@ -318,9 +301,7 @@ void InsertRow(State& state, const Intent& intent, const Act& act, const NodeId*
   if (intent.skip_reason.empty()) row.start_tag = turns.Take(intent.tenant);
   row.planned_at = row.changed_at = now;
   row.number = ++state.inserted;
-  if (!intent.skip_reason.empty()) {
-    row.status = PeriodStatus::kSkipped;
-    row.reason = intent.skip_reason;
+  if (row.status == PeriodStatus::kSkipped) {
     row.finished_at = now;
   } else if (hold_by != nullptr && *room > 0 && intent.not_before <= now + ahead) {
     --*room;

@@ -95,9 +95,6 @@ struct TurnsBefore {
   int64_t Take(const std::string& tenant);  // a further one of the tenant; 0 where there are none
 };
 
-// All labels that are wanted are there.
-bool HasAll(const std::vector<std::string>& have, const std::vector<std::string>& wanted);
-
 struct State {
   absl::Mutex mutex;
   std::function<absl::Time()> clock;

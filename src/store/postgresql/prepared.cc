@@ -21,16 +21,16 @@ PreparedStatements::PreparedStatements()
 
 PreparedStatements::Use PreparedStatements::Next(const std::string& text) {
   if (stopped_ || text.size() < kShortest) return {};
-  const auto it = texts_.find(text);
-  if (it == texts_.end()) {
-    if (texts_.size() < kMostTexts) texts_.try_emplace(text);
+  const auto it = names_.find(text);
+  if (it == names_.end()) {
+    if (names_.size() < kMostTexts) names_.try_emplace(text);
     return {};
   }
-  Text& known = it->second;
-  if (!known.name.empty()) return {How::kExecute, known.name};
-  known.name = absl::StrCat(prefix_, ++count_);
+  std::string& name = it->second;
+  if (!name.empty()) return {How::kExecute, name};
+  name = absl::StrCat(prefix_, ++count_);
   sent_.push_back(text);
-  return {How::kPrepare, known.name};
+  return {How::kPrepare, name};
 }
 
 void PreparedStatements::Confirm() {
@@ -39,13 +39,13 @@ void PreparedStatements::Confirm() {
 
 void PreparedStatements::Settle() {
   for (const std::string& text : sent_) {
-    if (const auto it = texts_.find(text); it != texts_.end()) it->second.name.clear();
+    if (const auto it = names_.find(text); it != names_.end()) it->second.clear();
   }
   sent_.clear();
 }
 
 void PreparedStatements::Forget() {
-  texts_.clear();
+  names_.clear();
   sent_.clear();
 }
 

@@ -39,11 +39,8 @@ class PreparedStatements {
   void Stop();
 
  private:
-  struct Text {
-    std::string name = "";  // "": not prepared
-  };
   const std::string prefix_;  // such that no other connection has the same names
-  absl::flat_hash_map<std::string, Text> texts_;
+  absl::flat_hash_map<std::string, std::string> names_;  // by text; "": not prepared
   std::vector<std::string> sent_;  // texts whose preparation is on its way, in order
   int64_t count_ = 0;              // of names given so far
   bool stopped_ = false;

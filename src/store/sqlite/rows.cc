@@ -90,12 +90,6 @@ std::vector<std::string> ReadLabels(Connection& db, const std::string& json) {
   return labels;
 }
 
-bool HasLabels(const std::vector<std::string>& have, const std::vector<std::string>& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& label) {
-    return std::find(have.begin(), have.end(), label) != have.end();
-  });
-}
-
 const JobInfo* Jobs::Find(const std::string& name) {
   if (auto it = known_.find(name); it != known_.end()) {
     return it->second ? &*it->second : nullptr;

@@ -57,7 +57,6 @@ class Jobs {
 };
 
 std::vector<std::string> ReadLabels(Connection& db, const std::string& json);
-bool HasLabels(const std::vector<std::string>& have, const std::vector<std::string>& wanted);
 
 // What a lost lease comes to by `job`, which may be nullptr.
 std::optional<LossRule> LossRuleOf(const JobInfo* job);
