@@ -72,7 +72,9 @@ class StoreLease final : public LockLease {
   // `failed`: the row as it stands; null: there is none.
   absl::Status Plan(const PeriodRow* failed);
   absl::Status ReapIfStale();
-  absl::StatusOr<Taken> HeldBy(const StartAnswer& answer);
+  absl::StatusOr<Taken> TakeOnce();
+  // Empty where nobody holds it any more.
+  absl::StatusOr<Taken> HeldBy();
 
   const LockLeaseOptions options_;
   Clock& clock_;
@@ -81,6 +83,7 @@ class StoreLease final : public LockLease {
   SystemRandom random_;
   PeriodKey period_;
   Ticket ticket_;
+  std::string blocker_;  // as START said last
 };
 
 absl::Status StoreLease::Open() {
@@ -165,17 +168,14 @@ absl::Status StoreLease::Prepare() {
   }
 }
 
-absl::StatusOr<LockLease::Taken> StoreLease::HeldBy(const StartAnswer& answer) {
+absl::StatusOr<LockLease::Taken> StoreLease::HeldBy() {
   Taken taken;
   taken.left = absl::Seconds(1);
   ASSIGN_OR_RETURN(const std::vector<LockRow> locks, session_->acts().ReadLocks());
   const auto lock = std::find_if(locks.begin(), locks.end(), [&](const LockRow& row) {
     return row.key == options_.key || row.run == period_;
   });
-  if (lock == locks.end()) {
-    taken.held_by = answer.blocker.empty() ? "another" : answer.blocker;
-    return taken;
-  }
+  if (lock == locks.end()) return taken;
   taken.held_by =
       lock->leftover
           ? absl::StrCat("what is left of run ", lock->fence)
@@ -189,6 +189,18 @@ absl::StatusOr<LockLease::Taken> StoreLease::HeldBy(const StartAnswer& answer) {
 }
 
 absl::StatusOr<LockLease::Taken> StoreLease::Take(absl::Duration) {
+  ASSIGN_OR_RETURN(Taken taken, TakeOnce());
+  // Who stood in the way has just gone: it may be had.
+  if (!taken.taken && taken.held_by.empty()) {
+    ASSIGN_OR_RETURN(taken, TakeOnce());
+  }
+  if (!taken.taken && taken.held_by.empty()) {
+    taken.held_by = blocker_.empty() ? "another" : blocker_;
+  }
+  return taken;
+}
+
+absl::StatusOr<LockLease::Taken> StoreLease::TakeOnce() {
   RETURN_IF_ERROR(Prepare());
   StartRequest request;
   request.node = {options_.who, {kExecLabel}};
@@ -199,7 +211,8 @@ absl::StatusOr<LockLease::Taken> StoreLease::Take(absl::Duration) {
   taken.sent = clock_.BootNow();
   ASSIGN_OR_RETURN(const StartAnswers answers, session_->store().Start(request));
   if (answers.rows.empty() || answers.rows[0].result != StartResult::kStarted) {
-    return HeldBy(answers.rows.empty() ? StartAnswer{} : answers.rows[0]);
+    blocker_ = answers.rows.empty() ? "" : answers.rows[0].blocker;
+    return HeldBy();
   }
   const Claim& claim = *answers.rows[0].claim;
   ticket_ = TicketOf(claim);
