@@ -254,7 +254,7 @@ absl::Status MariadbActs::Delete(absl::string_view job, bool force, const Act& a
 Statement LockJobsOf(absl::string_view keys_json) {
   return Sql(
       "SELECT j.name, j.deleted FROM (SELECT DISTINCT x.job FROM ? ORDER BY x.job) k STRAIGHT_JOIN "
-      "job j ON j.name = k.job FOR UPDATE",
+      "job j FORCE INDEX (PRIMARY) ON j.name = k.job FOR UPDATE",
       {KeyTable(keys_json)});
 }
 
@@ -301,10 +301,10 @@ std::vector<Statement> ReopenRows(const Rows& rows, const Rows& turns,
           "SELECT ?, 'reopened', r.job_name, r.period, r.generation + 1, ?, ?, "
           "JSON_OBJECT('old_status', r.status, 'old_fence', CAST(r.fence AS CHAR), 'lease_until', "
           "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', r.wait_until)) FROM "
-          "? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period",
+          "? @ROWS",
           {now, act.who, act.why, keys}),
       // MariaDB assigns from left to right: what a column was is asked before it changes.
-      Sql("UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period "
+      Sql("UPDATE ? @ROWS "
           "SET r.lock_key = COALESCE(r.lock_key, (SELECT CONCAT('job/', j.name) FROM job j WHERE "
           "j.name = r.job_name AND j.lock_scope = 'job')), "
           "r.status = 'PLANNED', r.start_tag = x.tag, r.held = FALSE, "
@@ -317,7 +317,8 @@ std::vector<Statement> ReopenRows(const Rows& rows, const Rows& turns,
           "r.look_at = r.not_before, r.held_by = NULL, r.held_until = NULL, r.waits_for = NULL, "
           "r.cancel_by = NULL, r.cancel_why = NULL",
           {keys, now, now, act.who, Value::OrNull(params)}),
-      Sql("UPDATE (SELECT DISTINCT x.job FROM ?) k STRAIGHT_JOIN job j ON j.name = k.job SET "
+      Sql("UPDATE (SELECT DISTINCT x.job FROM ?) k STRAIGHT_JOIN job j FORCE INDEX (PRIMARY) ON "
+          "j.name = k.job SET "
           "j.revision = j.revision + 1",
           {keys})};
 }
@@ -334,13 +335,14 @@ absl::StatusOr<std::vector<Statement>> SkipRows(const Rows& rows, const Rows& wa
   }
   const std::string list = KeysInOrder(keys);
   std::vector<Statement> writes = {
-      Sql("UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period "
+      Sql("UPDATE ? @ROWS "
           "SET r.status = 'SKIPPED', r.held = FALSE, r.reason = ?, r.by_whom = ?, "
           "r.finished_at = ?, r.held_by = NULL, r.held_until = NULL, r.waits_for = NULL, "
           "r.ver = r.ver + 1, r.op = 'skip', r.op_at = ?",
           {KeyTable(list), act.why.empty() ? "by hand" : absl::string_view(act.why), act.who, now,
            now}),
-      Sql("UPDATE (SELECT DISTINCT x.job FROM ?) k STRAIGHT_JOIN job j ON j.name = k.job SET "
+      Sql("UPDATE (SELECT DISTINCT x.job FROM ?) k STRAIGHT_JOIN job j FORCE INDEX (PRIMARY) ON "
+          "j.name = k.job SET "
           "j.revision = j.revision + 1",
           {KeyTable(list)})};
   Append(writes, wakes.Statements());

@@ -72,16 +72,20 @@ absl::Time OrEpoch(absl::Time since) { return std::max(since, absl::UnixEpoch())
 std::vector<Statement> Troubles(absl::Time since) {
   return {
       Sql("SELECT w.job_name, w.period, w.due_at, w.op_at, w.held, w.fence, w.node, w.reason, "
-          "r.message, j.definition FROM job_watermark w JOIN job j ON j.name = w.job_name AND NOT "
-          "j.deleted LEFT JOIN job_run r ON r.fence = w.fence WHERE w.status = 'FAILED' AND "
+          "r.message, j.definition FROM job_watermark w FORCE INDEX (job_watermark_due) "
+          "STRAIGHT_JOIN job j FORCE INDEX (PRIMARY) ON j.name = w.job_name AND NOT "
+          "j.deleted LEFT JOIN job_run r FORCE INDEX (PRIMARY) ON r.fence = w.fence WHERE w.status "
+          "= 'FAILED' AND "
           "w.op_at >= ? ORDER BY w.op_at LIMIT ?",
           {since, kMostTroubles}),
       Sql("SELECT r.job_name, r.period, r.due_at, r.finished_at, FALSE, r.fence, r.node, r.reason, "
-          "r.message, j.definition FROM job_run r JOIN job j ON j.name = r.job_name AND NOT "
+          "r.message, j.definition FROM job_run r FORCE INDEX (job_run_lost) STRAIGHT_JOIN job j "
+          "FORCE INDEX (PRIMARY) ON j.name = r.job_name AND NOT "
           "j.deleted WHERE r.lost_at >= ? ORDER BY r.lost_at LIMIT ?",
           {since, kMostTroubles}),
       Sql("SELECT e.id, e.at, e.kind, e.job, e.period, e.generation, e.who, e.why, e.detail, "
-          "j.definition FROM job_event e LEFT JOIN job j ON j.name = e.job AND NOT j.deleted WHERE "
+          "j.definition FROM job_event e LEFT JOIN job j FORCE INDEX (PRIMARY) ON j.name = e.job "
+          "AND NOT j.deleted WHERE "
           "e.id > COALESCE((SELECT MAX(id) FROM job_event), 0) - ? AND e.kind IN ('clock', "
           "'zombie') AND e.at >= ? ORDER BY e.id",
           {kMostTroubles, since})};
@@ -90,11 +94,13 @@ std::vector<Statement> Troubles(absl::Time since) {
 std::vector<Statement> MadeGood() {
   return {
       Sql("SELECT DISTINCT a.topic, a.job, a.about, w.status, w.reason, w.by_whom, w.finished_at "
-          "FROM job_alert a STRAIGHT_JOIN job_watermark w ON w.job_name = a.job AND w.period = "
+          "FROM job_alert a STRAIGHT_JOIN job_watermark w FORCE INDEX (PRIMARY) ON w.job_name = "
+          "a.job AND w.period = "
           "a.period WHERE a.resolved_at IS NULL AND a.topic = 'gap' AND NOT a.by_job AND w.status "
           "IN ('DONE', 'SKIPPED')"),
       Sql("SELECT g.* FROM (SELECT DISTINCT a.topic, a.job, a.about, 'DONE', '' AS reason, '' AS "
-          "by_whom, (SELECT MAX(w.finished_at) FROM job_watermark w WHERE w.job_name = a.job AND "
+          "by_whom, (SELECT MAX(w.finished_at) FROM job_watermark w FORCE INDEX "
+          "(job_watermark_open) WHERE w.job_name = a.job AND "
           "w.status = 'DONE' AND w.due_at >= a.due_at) AS done_at FROM job_alert a WHERE "
           "a.resolved_at IS NULL AND a.topic = 'gap' AND a.by_job) g WHERE g.done_at IS NOT NULL"),
       Sql("SELECT DISTINCT a.topic, a.job, a.about, 'GONE', '', '', NULL FROM job_alert a WHERE "

@@ -160,7 +160,8 @@ std::vector<Statement> LockForApply(const ApplyRequest& request) {
               {request.source, request.digest}),
           Sql("SELECT j.name, j.version, j.definition, j.source, j.deleted, "
               "j.suspended_at IS NOT NULL, j.suspended_by FROM (SELECT b.name FROM job b WHERE "
-              "b.source = ? UNION SELECT x.job FROM ? ORDER BY name) k STRAIGHT_JOIN job j ON "
+              "b.source = ? UNION SELECT x.job FROM ? ORDER BY name) k STRAIGHT_JOIN job j FORCE "
+              "INDEX (PRIMARY) ON "
               "j.name = k.name FOR UPDATE",
               {request.source, table}),
           ReadClock()};

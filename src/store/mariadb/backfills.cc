@@ -48,16 +48,19 @@ std::vector<Statement> LookAtBackfills(const std::set<int64_t>& ids) {
           : Sql("SELECT b.id FROM job_backfill b WHERE b.id IN ? ORDER BY b.id FOR UPDATE", {list}),
       Sql(absl::StrCat(
               "SELECT ", kBackfillColumns,
-              ", (SELECT COUNT(*) FROM job_watermark r WHERE r.open_backfill = b.id AND "
+              ", (SELECT COUNT(*) FROM job_watermark r FORCE INDEX (job_watermark_open_backfill) "
+              "WHERE r.open_backfill = b.id AND "
               "r.status = 'RUNNING') + (SELECT COUNT(*) FROM job_slot s WHERE s.backfill AND "
               "s.until > @NOW AND EXISTS (SELECT 1 FROM job_watermark r WHERE "
               "r.backfill_id = b.id AND r.job_name = s.job_name)), "
-              "(SELECT CONCAT(r.job_name, ' ', r.period) FROM job_watermark r WHERE "
+              "(SELECT CONCAT(r.job_name, ' ', r.period) FROM job_watermark r FORCE INDEX "
+              "(job_watermark_open_backfill) WHERE "
               "r.open_backfill = b.id AND r.status = 'FAILED' ORDER BY r.job_name, r.due_at "
               "LIMIT 1) FROM job_backfill b WHERE b.id IN ?"),
           {list}),
       Sql("SELECT b.id, r.job_name, MIN(r.due_at) FROM job_backfill b STRAIGHT_JOIN "
-          "job_watermark r ON r.open_backfill = b.id WHERE b.id IN ? AND b.cascades GROUP BY "
+          "job_watermark r FORCE INDEX (job_watermark_open_backfill) ON r.open_backfill = b.id "
+          "WHERE b.id IN ? AND b.cascades GROUP BY "
           "b.id, r.job_name",
           {list}),
       ReadClock()};
@@ -98,7 +101,7 @@ absl::StatusOr<int64_t> MariadbActs::OpenBackfill(const OpenBackfillRequest& req
       }
     }
     writes.push_back(
-        Sql("UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period "
+        Sql("UPDATE ? @ROWS "
             "SET r.backfill_id = ?, r.backfill = TRUE WHERE r.status = 'PLANNED'",
             {KeyTable(KeysInOrder(belong)), id}));
     writes.push_back(EventOf("backfill", request.terms.job, "", request.act, clock.now,
@@ -113,7 +116,8 @@ absl::Status MariadbActs::SetBackfill(int64_t id, BackfillState state, const Act
   // The jobs first, then the rows, then the back-fill: as START, which waits for no row.
   const std::vector<Statement> locks = {
       Sql("SELECT j.name FROM (SELECT DISTINCT r.job_name FROM job_watermark r WHERE "
-          "r.backfill_id = ? ORDER BY r.job_name) k STRAIGHT_JOIN job j ON j.name = k.job_name "
+          "r.backfill_id = ? ORDER BY r.job_name) k STRAIGHT_JOIN job j FORCE INDEX (PRIMARY) ON "
+          "j.name = k.job_name "
           "FOR UPDATE",
           {id}),
       Sql(absl::StrCat("SELECT ", RowColumns(),

@@ -93,9 +93,11 @@ std::vector<Statement> MarkFacts(const std::string& node, absl::Duration idle_ah
           Sql("SELECT n.name, n.seen_at FROM job_node n WHERE NOT n.`left`"),
           Sql("SET @matins_now = @NOW"),
           Sql("SELECT NOT (EXISTS (SELECT 1 FROM job_watermark WHERE status = 'RUNNING') OR EXISTS "
-              "(SELECT 1 FROM job_watermark WHERE status = 'PLANNED' AND look_at <= "
+              "(SELECT 1 FROM job_watermark FORCE INDEX (job_watermark_due) WHERE status = "
+              "'PLANNED' AND look_at <= "
               "CAST(@matins_now AS DATETIME(6)) + INTERVAL ? MICROSECOND) OR EXISTS (SELECT 1 FROM "
-              "job WHERE NOT deleted AND next_look <= CAST(@matins_now AS DATETIME(6)) + INTERVAL "
+              "job FORCE INDEX (job_next_look) WHERE NOT deleted AND next_look <= CAST(@matins_now "
+              "AS DATETIME(6)) + INTERVAL "
               "? MICROSECOND))",
               {idle_ahead, idle_ahead})};
 }
@@ -276,8 +278,7 @@ absl::Status MariadbStore::Leave(const NodeId& node) {
       keys.push_back({held[1].Text(i, 0), held[1].Text(i, 1)});
     }
     return session_.connection.Commit(
-        {Sql("UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND "
-             "r.period = x.period SET r.held_by = NULL, r.held_until = NULL",
+        {Sql("UPDATE ? @ROWS SET r.held_by = NULL, r.held_until = NULL",
              {KeyTable(KeysInOrder(keys))})});
   };
   return session_.Retried(once).status();

@@ -51,6 +51,7 @@ absl::Status ServerError(unsigned error, absl::string_view text, absl::string_vi
     case ER_BAD_DB_ERROR:
     case ER_SP_DOES_NOT_EXIST:
     case ER_BAD_FIELD_ERROR:
+    case ER_KEY_DOES_NOT_EXISTS:  // statements name the indexes that they go by
       return absl::FailedPreconditionError(absl::StrCat(
           message, "; the schema is missing or not this program's: run `matins db migrate`"));
     case ER_DBACCESS_DENIED_ERROR:
@@ -251,6 +252,7 @@ std::string Connection::Settings() const {
       "SET SESSION autocommit = 1, time_zone = '+00:00', timestamp = DEFAULT, "
       "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', completion_type = 0, "
       "sql_safe_updates = 0, sql_select_limit = DEFAULT, unique_checks = 1, "
+      "group_concat_max_len = 16777216, "  // of JSON_ARRAYAGG too
       "auto_increment_increment = 1, auto_increment_offset = 1, innodb_lock_wait_timeout = 1, "
       "lock_wait_timeout = ",
       seconds, ", max_statement_time = ", absl::ToDoubleSeconds(options_.call_deadline),

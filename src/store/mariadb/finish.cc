@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/fault.h"
@@ -21,8 +20,10 @@ constexpr int kWaitingMost = 200;  // so many kinds are told apart; more: all co
 }  // namespace
 
 Statement ReadWaiting() {
-  return Sql("SELECT DISTINCT waits_for FROM job_watermark WHERE waits_for IS NOT NULL LIMIT ?",
-             {kWaitingMost});
+  return Sql(
+      "SELECT DISTINCT waits_for FROM job_watermark FORCE INDEX (job_watermark_waiting) WHERE "
+      "waits_for IS NOT NULL LIMIT ?",
+      {kWaitingMost});
 }
 
 std::set<std::string> WaitingOf(const Rows& rows) {
@@ -50,37 +51,37 @@ std::vector<Statement> Wakes::Statements() const {
   const auto waits = [&](const std::string& key) {
     return waiting_.contains(key) || waiting_.size() >= kWaitingMost;
   };
+  // The oldest of the first that some living node may run, then the oldest. Chosen by a SELECT of
+  // its own, because an UPDATE locks all that it asks, jobs too; then locked in that order until
+  // there are enough.
+  constexpr absl::string_view kChoose =
+      "SELECT JSON_ARRAYAGG(JSON_OBJECT('job', a.job_name, 'period', a.period)) INTO @matins_wake "
+      "FROM (SELECT f.job_name, f.period FROM (SELECT o.job_name, o.period, o.due_at FROM "
+      "job_watermark o FORCE INDEX (job_watermark_waiting) WHERE o.waits_for = ? AND "
+      "o.status = 'PLANNED' ORDER BY o.due_at LIMIT ?) f ORDER BY EXISTS (SELECT 1 FROM job j "
+      "FORCE INDEX (PRIMARY) STRAIGHT_JOIN job_node n ON NOT n.`left` AND n.seen_at > (SELECT "
+      "@NOW) - INTERVAL ? MICROSECOND AND JSON_CONTAINS(n.labels, j.labels) WHERE "
+      "j.name = f.job_name AND NOT j.deleted AND j.suspended_at IS NULL) DESC, f.due_at LIMIT ?) a";
   constexpr absl::string_view kWake =
-      "UPDATE job_watermark r JOIN (SELECT w.job_name AS job, w.period AS period FROM "
-      "job_watermark w WHERE w.waits_for = ? AND w.status = 'PLANNED' ? ORDER BY w.due_at "
-      "LIMIT ? FOR UPDATE SKIP LOCKED) d ON r.job_name = d.job AND r.period = d.period "
+      "UPDATE (SELECT w.job_name AS job, w.period AS period FROM ? STRAIGHT_JOIN job_watermark w "
+      "FORCE INDEX (PRIMARY) ON w.job_name = x.job AND w.period = x.period AND w.waits_for = ? "
+      "AND w.status = 'PLANNED' LIMIT ? FOR UPDATE SKIP LOCKED) x @ROWS "
       "SET r.look_at = r.not_before, r.waits_for = NULL";
-  // The oldest of the first that some living node may run; or else the oldest.
-  constexpr absl::string_view kWakeForSlot =
-      "UPDATE job_watermark r JOIN (SELECT w.job_name AS job, w.period AS period FROM "
-      "(SELECT f.job_name, f.period, f.due_at, EXISTS (SELECT 1 FROM job j JOIN job_node n ON NOT "
-      "n.`left` AND n.seen_at > (SELECT @NOW) - INTERVAL ? MICROSECOND AND JSON_CONTAINS(n.labels, "
-      "j.labels) WHERE j.name = f.job_name AND NOT j.deleted AND j.suspended_at IS NULL) AS able "
-      "FROM (SELECT o.job_name, o.period, o.due_at FROM job_watermark o WHERE o.waits_for = ? AND "
-      "o.status = 'PLANNED' ORDER BY o.due_at LIMIT ?) f) a STRAIGHT_JOIN job_watermark w ON "
-      "w.job_name = a.job_name AND w.period = a.period AND w.waits_for = ? AND w.status = "
-      "'PLANNED' "
-      "ORDER BY a.able DESC, a.due_at LIMIT ? FOR UPDATE SKIP LOCKED) d ON r.job_name = d.job AND "
-      "r.period = d.period SET r.look_at = r.not_before, r.waits_for = NULL";
+  constexpr absl::string_view kWakeTheDay =
+      "UPDATE (SELECT w.job_name AS job, w.period AS period FROM job_watermark w FORCE INDEX "
+      "(job_watermark_waiting) WHERE w.waits_for = ? AND w.status = 'PLANNED' AND w.biz_date = ? "
+      "ORDER BY w.due_at LIMIT 1000 FOR UPDATE SKIP LOCKED) x @ROWS "
+      "SET r.look_at = r.not_before, r.waits_for = NULL";
+  const Value chosen = JsonTableOf(Value::Of("@matins_wake"), "job name, period name");
   std::vector<Statement> out;
   for (const auto& [key, count] : freed_) {
     if (!waits(key)) continue;
-    if (absl::StartsWith(key, "job/") || absl::StartsWith(key, "lock/")) {
-      out.push_back(Sql(kWake, {key, Value::Of(""), count}));
-    } else {
-      out.push_back(
-          Sql(kWakeForSlot, {absl::ToInt64Microseconds(kNodeGone), key, kWakeLook, key, count}));
-    }
+    out.push_back(Sql(kChoose, {key, kWakeLook, absl::ToInt64Microseconds(kNodeGone), kWakeLook}));
+    out.push_back(Sql(kWake, {chosen, key, count}));
   }
   for (const auto& [key, day] : days_) {
     if (!waits(key)) continue;
-    const std::string that_day = absl::StrCat("AND w.biz_date = ", Value::Day(day).sql());
-    out.push_back(Sql(kWake, {key, Value::Of(that_day), 1000}));
+    out.push_back(Sql(kWakeTheDay, {key, Value::Day(day)}));
   }
   return out;
 }
@@ -165,7 +166,7 @@ std::vector<Statement> Ends::Statements() {
   std::vector<Statement> out = TakeFences(static_cast<size_t>(burnt_));
   if (!rows_.empty()) {
     out.push_back(Sql(
-        "UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period SET "
+        "UPDATE ? @ROWS SET "
         "r.status = x.status, r.held = x.held, r.reason = NULLIF(x.reason, ''), "
         "r.finished_at = IF(x.final, ?, NULL), r.not_before = x.not_before, "
         "r.look_at = x.not_before, r.attempts = x.attempts, r.losses = x.losses, "
@@ -196,7 +197,7 @@ std::vector<Statement> Ends::Statements() {
         Sql("INSERT IGNORE INTO job_slot (fence, job_name, period, tenant, limit_key, backfill, "
             "until) SELECT x.fence, x.job, x.period, x.tenant, x.limit_key, x.backfill, "
             "x.until + INTERVAL IF(x.grace, COALESCE(b.grace, 10000000), 0) MICROSECOND FROM ? "
-            "LEFT JOIN job b ON b.name = x.job",
+            "LEFT JOIN job b FORCE INDEX (PRIMARY) ON b.name = x.job",
             {JsonTable(slots_.Take(),
                        "fence int, job name, period name, tenant name, limit_key key, backfill "
                        "bool, until time, grace bool")}));
@@ -220,8 +221,8 @@ std::vector<Statement> Ends::Statements() {
 
 Statement ReadLossRules(absl::string_view keys_json) {
   return Sql(
-      "SELECT DISTINCT j.name, j.recovery, j.max_lost, j.stale_after FROM ? STRAIGHT_JOIN "
-      "job j ON j.name = x.job WHERE NOT j.deleted",
+      "SELECT DISTINCT j.name, j.recovery, j.max_lost, j.stale_after FROM ? @JOBS WHERE NOT "
+      "j.deleted",
       {KeyTable(keys_json)});
 }
 

@@ -17,15 +17,17 @@ namespace {
 std::vector<Statement> MayHold(const HoldRequest& request) {
   return {Sql("SET @matins_now = @NOW"),
           Sql("SELECT d.job_name, d.period FROM (SELECT r.job_name, r.period, r.priority, r.due_at "
-              "FROM job_watermark r WHERE r.status = 'PLANNED' AND "
+              "FROM job_watermark r FORCE INDEX (job_watermark_due) WHERE r.status = 'PLANNED' AND "
               "r.look_at <= CAST(@matins_now AS DATETIME(6)) + INTERVAL ? MICROSECOND AND "
               "(r.held_by IS NULL OR r.held_until <= CAST(@matins_now AS DATETIME(6))) "
-              "ORDER BY r.look_at LIMIT ?) d JOIN job b ON b.name = d.job_name AND NOT b.deleted "
+              "ORDER BY r.look_at LIMIT ?) d STRAIGHT_JOIN job b FORCE INDEX (PRIMARY) ON b.name = "
+              "d.job_name AND NOT b.deleted "
               "AND b.suspended_at IS NULL AND JSON_CONTAINS(?, b.labels) "
               "ORDER BY d.priority DESC, d.due_at, d.job_name, d.period LIMIT ?",
               {request.ahead, 4 * request.limit + 200, JsonStrings(request.node.labels),
                request.limit}),
-          Sql("SELECT r.look_at FROM job_watermark r WHERE r.status = 'PLANNED' AND "
+          Sql("SELECT r.look_at FROM job_watermark r FORCE INDEX (job_watermark_due) WHERE "
+              "r.status = 'PLANNED' AND "
               "r.look_at > CAST(@matins_now AS DATETIME(6)) + INTERVAL ? MICROSECOND "
               "ORDER BY r.look_at LIMIT 1",
               {request.ahead}),
@@ -68,8 +70,7 @@ absl::StatusOr<HoldAnswer> MariadbStore::Hold(const HoldRequest& request) {
     std::vector<Statement> writes;
     if (!taken.empty()) {
       writes.push_back(
-          Sql("UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND "
-              "r.period = x.period SET r.held_by = ?, r.dispatched_at = ?, "
+          Sql("UPDATE ? @ROWS SET r.held_by = ?, r.dispatched_at = ?, "
               "r.held_until = x.until, r.ver = r.ver + 1, r.op = 'dispatch', r.op_at = ?",
               {JsonTable(taken.Take(), "job name, period name, until time"), request.node.name, now,
                now}));
@@ -97,9 +98,7 @@ absl::Status MariadbStore::Unhold(const NodeId& node, absl::Span<const PeriodKey
       }
     }
     return session_.connection.Commit(
-        {Sql("UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND "
-             "r.period = x.period SET r.held_by = NULL, r.held_until = NULL",
-             {KeyTable(held.Take())})});
+        {Sql("UPDATE ? @ROWS SET r.held_by = NULL, r.held_until = NULL", {KeyTable(held.Take())})});
   };
   return session_.Retried(once).status();
 }

@@ -49,7 +49,8 @@ Statement LockLimits(const std::vector<const LimitRule*>& rules) {
   for (const LimitRule* rule : rules) wanted.push_back(*rule);
   // In the order of the array, which is that of the names.
   return Sql(
-      "SELECT l.kind FROM ? STRAIGHT_JOIN job_limit l ON l.kind = x.kind AND l.name = x.name "
+      "SELECT l.kind FROM ? STRAIGHT_JOIN job_limit l FORCE INDEX (PRIMARY) ON l.kind = x.kind AND "
+      "l.name = x.name "
       "FOR UPDATE",
       {RulesTable(wanted)});
 }
@@ -67,9 +68,11 @@ Statement CountSlots(const LimitBook& book, const std::vector<LimitClaim>& claim
       "SELECT x.kind, x.name, COALESCE(t.n, k.n, 0) + IF(x.kind = 'tenant', (SELECT COUNT(*) FROM "
       "job_slot s WHERE s.until > @NOW AND s.tenant = x.name), (SELECT COUNT(*) FROM job_slot s "
       "WHERE s.until > @NOW AND s.limit_key = x.name)) FROM ? "
-      "LEFT JOIN (SELECT r.tenant, COUNT(*) AS n FROM job_watermark r WHERE r.status = 'RUNNING' "
+      "LEFT JOIN (SELECT r.tenant, COUNT(*) AS n FROM job_watermark r FORCE INDEX "
+      "(job_watermark_due) WHERE r.status = 'RUNNING' "
       "AND r.tenant IS NOT NULL GROUP BY r.tenant) t ON x.kind = 'tenant' AND t.tenant = x.name "
-      "LEFT JOIN (SELECT r.limit_key, COUNT(*) AS n FROM job_watermark r WHERE "
+      "LEFT JOIN (SELECT r.limit_key, COUNT(*) AS n FROM job_watermark r FORCE INDEX "
+      "(job_watermark_due) WHERE "
       "r.status = 'RUNNING' AND r.limit_key IS NOT NULL GROUP BY r.limit_key) k ON "
       "x.kind = 'key' AND k.limit_key = x.name";
   if (book.Find(LimitKind::kGlobal, "") != nullptr) {
@@ -109,7 +112,8 @@ absl::StatusOr<bool> MariadbActs::SetLimits(const SetLimitsRequest& request) {
     if (!request.source.empty() && said != change->said) keep(said_key, change->said);
     if (!change->empty()) {
       writes.push_back(
-          Sql("DELETE l FROM ? STRAIGHT_JOIN job_limit l ON l.kind = x.kind AND l.name = x.name",
+          Sql("DELETE l FROM ? STRAIGHT_JOIN job_limit l FORCE INDEX (PRIMARY) ON l.kind = x.kind "
+              "AND l.name = x.name",
               {RulesTable(change->gone)}));
       writes.push_back(
           Sql("INSERT INTO job_limit (kind, name, most, source, by_whom, at) SELECT x.kind, "
@@ -129,12 +133,11 @@ absl::StatusOr<bool> MariadbActs::SetLimits(const SetLimitsRequest& request) {
   RETURN_IF_ERROR(
       session_
           .Retried([&] {
-            return session_.connection.Write(
-                {Sql("UPDATE job_watermark r JOIN (SELECT w.job_name AS job, w.period AS period "
-                     "FROM job_watermark w WHERE w.status = 'PLANNED' AND (w.waits_for LIKE "
-                     "'tenant/%' OR w.waits_for LIKE 'key/%' OR w.waits_for IN ('global', "
-                     "'backfill_share')) FOR UPDATE SKIP LOCKED) d ON r.job_name = d.job AND "
-                     "r.period = d.period SET r.look_at = r.not_before, r.waits_for = NULL")});
+            return session_.connection.Write({Sql(
+                "UPDATE (SELECT w.job_name AS job, w.period AS period FROM job_watermark w WHERE "
+                "w.status = 'PLANNED' AND (w.waits_for LIKE 'tenant/%' OR w.waits_for LIKE "
+                "'key/%' OR w.waits_for IN ('global', 'backfill_share')) FOR UPDATE SKIP "
+                "LOCKED) x @ROWS SET r.look_at = r.not_before, r.waits_for = NULL")});
           })
           .status());
   return true;

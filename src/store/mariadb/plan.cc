@@ -28,15 +28,16 @@ std::vector<Statement> DueJobsOf(const ReadDueRequest& request) {
     for (const std::string& job : request.jobs) names.Row().Add("job", job);
     return {set, clock,
             Sql(absl::StrCat("SELECT DISTINCT ", kJobColumns,
-                             " FROM ? STRAIGHT_JOIN job j ON j.name = x.job WHERE NOT j.deleted "
+                             " FROM ? @JOBS WHERE NOT j.deleted "
                              "ORDER BY j.name"),
                 {JsonTable(names.Take(), "job name")})};
   }
   return {set, clock,
-          Sql(absl::StrCat("SELECT ", kJobColumns,
-                           " FROM job j WHERE NOT j.deleted AND j.next_look <= "
-                           "CAST(@matins_now AS DATETIME(6)) + INTERVAL ? MICROSECOND "
-                           "ORDER BY j.next_look, j.name LIMIT ?"),
+          Sql(absl::StrCat(
+                  "SELECT ", kJobColumns,
+                  " FROM job j FORCE INDEX (job_next_look) WHERE NOT j.deleted AND j.next_look <= "
+                  "CAST(@matins_now AS DATETIME(6)) + INTERVAL ? MICROSECOND "
+                  "ORDER BY j.next_look, j.name LIMIT ?"),
               {request.ahead, request.limit})};
 }
 
@@ -44,34 +45,38 @@ std::vector<Statement> DueJobsOf(const ReadDueRequest& request) {
 // has been set back: each that has no successor by then. And what
 // waits is judged by the version that was in force when it was due.
 constexpr absl::string_view kVersions =
-    "SELECT v.job, v.version, v.from_at, v.definition FROM ? STRAIGHT_JOIN job j ON "
-    "j.name = x.job STRAIGHT_JOIN job_version v ON v.job = j.name LEFT JOIN job_version n ON "
+    "SELECT v.job, v.version, v.from_at, v.definition FROM ? @JOBS STRAIGHT_JOIN job_version v "
+    "FORCE INDEX (PRIMARY) ON v.job = j.name LEFT JOIN job_version n FORCE INDEX (PRIMARY) ON "
     "n.job = v.job AND n.version = (SELECT MIN(m.version) FROM job_version m WHERE "
     "m.job = v.job AND m.version > v.version) "
     "WHERE n.from_at IS NULL OR j.`cursor` IS NULL OR "
     "n.from_at > LEAST(j.`cursor`, COALESCE(j.gap_from, j.`cursor`), ?) OR v.version >= (SELECT "
-    "MIN(r.version) FROM job_watermark r WHERE r.job_name = j.name AND r.status IN ('PLANNED', "
-    "'FAILED') AND NOT r.held AND r.version > 0) ORDER BY v.job, v.version";
+    "MIN(r.version) FROM job_watermark r FORCE INDEX (job_watermark_open) WHERE "
+    "r.job_name = j.name AND r.status = 'PLANNED' AND r.version > 0) OR v.version >= (SELECT "
+    "MIN(r.version) FROM job_watermark r FORCE INDEX (job_watermark_open) WHERE "
+    "r.job_name = j.name AND r.status = 'FAILED' AND NOT r.held AND r.version > 0) ORDER BY v.job, "
+    "v.version";
 
 constexpr absl::string_view kSpans =
     "SELECT s.job, s.from_at, s.to_at, s.first_period, s.last_period, s.count, s.reason, s.by_whom "
-    "FROM ? STRAIGHT_JOIN job j ON j.name = x.job STRAIGHT_JOIN job_span s ON s.job = j.name "
+    "FROM ? @JOBS STRAIGHT_JOIN job_span s FORCE INDEX (job_span_job) ON s.job = j.name "
     "WHERE s.kind = 'skipped' AND (j.`cursor` IS NULL OR "
     "s.to_at > LEAST(j.`cursor`, COALESCE(j.gap_from, j.`cursor`), ?)) ORDER BY s.job, s.from_at";
 
-// Two queries, not one with OR: each has its index.
-Statement OpenRows(const Value& names) {
+// Two queries, not one with OR: each has its index. `open`: each job with each open status.
+Statement OpenRows(const Value& names, const Value& open) {
   return Sql(
-      absl::StrCat("SELECT * FROM (SELECT ", RowColumns(),
-                   " FROM ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job WHERE r.status IN "
-                   "('PLANNED', 'RUNNING', 'FAILED') AND NOT (r.status = 'FAILED' AND r.held) "
-                   "UNION ALL SELECT ",
-                   RowColumns(),
-                   " FROM ? STRAIGHT_JOIN job j ON j.name = x.job STRAIGHT_JOIN job_watermark r ON "
-                   "r.job_name = j.name AND (r.due_at >= j.gap_from OR r.due_at IS NULL) WHERE "
-                   "j.gap_from IS NOT NULL AND (r.status IN ('DONE', 'SKIPPED') OR r.held)) q "
-                   "ORDER BY job_name, due_at, period"),
-      {names, names});
+      absl::StrCat(
+          "SELECT * FROM (SELECT ", RowColumns(),
+          " FROM ? STRAIGHT_JOIN job_watermark r FORCE INDEX (job_watermark_open) ON "
+          "r.job_name = x.job AND r.status = x.status WHERE NOT (r.status = 'FAILED' AND r.held) "
+          "UNION ALL SELECT ",
+          RowColumns(),
+          " FROM ? @JOBS STRAIGHT_JOIN job_watermark r FORCE INDEX (PRIMARY) ON "
+          "r.job_name = j.name AND (r.due_at >= j.gap_from OR r.due_at IS NULL) WHERE "
+          "j.gap_from IS NOT NULL AND (r.status IN ('DONE', 'SKIPPED') OR r.held)) q "
+          "ORDER BY job_name, due_at, period"),
+      {open, names});
 }
 
 std::optional<Trigger> PendingOf(absl::string_view text) {
@@ -103,21 +108,27 @@ absl::StatusOr<DueJobs> MariadbStore::ReadDue(const ReadDueRequest& request) {
   due.now = clock.now;
   due.frozen = request.by_node ? clock.frozen : clock.stepped;
   std::map<std::string, size_t> index;
-  JsonRows list;
+  JsonRows list, open;
   for (int i = 0; i < first[2].size(); ++i) {
     JobState job = JobOf(first[2], i);
     list.Row().Add("job", job.job);
+    for (const char* status : {"PLANNED", "RUNNING", "FAILED"}) {
+      open.Row().Add("job", job.job).Add("status", status);
+    }
     index[job.job] = due.jobs.size();
     due.jobs.push_back(std::move(job));
   }
   const Value names = JsonTable(list.Take(), "job name");
-  ASSIGN_OR_RETURN(const std::vector<Rows> rest,
-                   connection.Commit({Sql(kVersions, {names, due.now}), OpenRows(names),
-                                      Sql(kSpans, {names, due.now}),
-                                      Sql("SELECT j.name, j.next_look FROM job j WHERE NOT "
-                                          "j.deleted AND j.next_look IS NOT NULL ORDER BY "
-                                          "j.next_look LIMIT ?",
-                                          {static_cast<int64_t>(due.jobs.size()) + 1})}));
+  ASSIGN_OR_RETURN(
+      const std::vector<Rows> rest,
+      connection.Commit(
+          {Sql(kVersions, {names, due.now}),
+           OpenRows(names, JsonTable(open.Take(), "job name, status name")),
+           Sql(kSpans, {names, due.now}),
+           Sql("SELECT j.name, j.next_look FROM job j FORCE INDEX (job_next_look) WHERE NOT "
+               "j.deleted AND j.next_look IS NOT NULL ORDER BY "
+               "j.next_look LIMIT ?",
+               {static_cast<int64_t>(due.jobs.size()) + 1})}));
   for (int i = 0; i < rest[0].size(); ++i) {
     due.jobs[index[rest[0].Text(i, 0)]].versions.push_back(
         {static_cast<int>(rest[0].Int(i, 1)), rest[0].Time(i, 2), rest[0].Text(i, 3)});
@@ -143,10 +154,9 @@ absl::StatusOr<std::vector<JobDefinition>> MariadbStore::ReadDefinitions(
   JsonRows list;
   for (const std::string& job : jobs) list.Row().Add("job", job);
   ASSIGN_OR_RETURN(const std::vector<Rows> rows,
-                   session_.connection.Read(
-                       {Sql("SELECT j.name, j.version, j.definition FROM ? STRAIGHT_JOIN job j ON "
-                            "j.name = x.job WHERE NOT j.deleted",
-                            {JsonTable(list.Take(), "job name")})}));
+                   session_.connection.Read({Sql(
+                       "SELECT j.name, j.version, j.definition FROM ? @JOBS WHERE NOT j.deleted",
+                       {JsonTable(list.Take(), "job name")})}));
   return ReadJobDefinitions(rows[0]);
 }
 
@@ -165,14 +175,18 @@ Statement ReopenSettled(const std::string& json, absl::Time now) {
   return Sql(
       "INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) "
       "SELECT ?, 'reopened', x.job, x.period, GREATEST(COALESCE(e.generation, 1), "
-      "COALESCE((SELECT MAX(r.generation) FROM job_run r WHERE r.job_name = x.job AND "
-      "r.period = x.period), 1), COALESCE((SELECT MAX(f.generation) FROM job_figure f WHERE "
+      "COALESCE((SELECT MAX(r.generation) FROM job_run r FORCE INDEX (job_run_period) WHERE "
+      "r.job_name = x.job AND "
+      "r.period = x.period), 1), COALESCE((SELECT MAX(f.generation) FROM job_figure f FORCE INDEX "
+      "(job_figure_period) WHERE "
       "f.job_name = x.job AND f.period = x.period), 1)) + 1, x.who, x.why, "
       "JSON_OBJECT('old_status', 'DONE', 'old_fence', CAST(GREATEST("
       "COALESCE(CAST(JSON_VALUE(e.detail, '$.old_fence') AS SIGNED), 0), "
-      "COALESCE((SELECT MAX(r.fence) FROM job_run r WHERE r.job_name = x.job AND "
+      "COALESCE((SELECT MAX(r.fence) FROM job_run r FORCE INDEX (job_run_period) WHERE r.job_name "
+      "= x.job AND "
       "r.period = x.period), 0)) AS CHAR), 'lease_until', NULL) "
-      "FROM ? LEFT JOIN job_event e ON e.id = (SELECT v.id FROM job_event v WHERE "
+      "FROM ? LEFT JOIN job_event e FORCE INDEX (PRIMARY) ON e.id = (SELECT v.id FROM job_event v "
+      "FORCE INDEX (job_event_reopened) WHERE "
       "v.kind = 'reopened' AND v.job = x.job AND v.period = x.period ORDER BY v.id DESC LIMIT 1)",
       {now, JsonTable(json, "job name, period name, who text, why text")});
 }
@@ -197,7 +211,8 @@ Statement InsertRows(const std::string& json, absl::Time now) {
           "MICROSECOND, NULLIF(x.node, ''), IF(x.node = '', NULL, "
           "GREATEST(x.not_before, ?) + INTERVAL ? MICROSECOND), IF(x.node = '', NULL, ?), "
           "x.tenant, x.limit_key, COALESCE(x.tag, 0) "
-          "FROM ? LEFT JOIN job_event e ON e.id = (SELECT v.id FROM job_event v WHERE "
+          "FROM ? LEFT JOIN job_event e FORCE INDEX (PRIMARY) ON e.id = (SELECT v.id FROM "
+          "job_event v FORCE INDEX (job_event_reopened) WHERE "
           "v.kind = 'reopened' AND v.job = x.job AND v.period = x.period ORDER BY v.id DESC "
           "LIMIT 1) ON DUPLICATE KEY UPDATE ",
           // Without the key's protection a second plan begins the period anew.
@@ -211,11 +226,9 @@ Statement InsertRows(const std::string& json, absl::Time now) {
 // The rows may be another's between the plan's clock and here: locked first, then dated.
 std::vector<Statement> UpdateRows(const std::string& json) {
   const Statement lock =
-      Sql("SELECT 1 FROM ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND "
-          "r.period = x.period FOR UPDATE",
-          {JsonTable(json, "job name, period name")});
+      Sql("SELECT 1 FROM ? @ROWS FOR UPDATE", {JsonTable(json, "job name, period name")});
   const Statement update = Sql(
-      "UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period SET "
+      "UPDATE ? @ROWS SET "
       "r.reason = CASE x.kind WHEN 'skip' THEN x.skip WHEN 'again' THEN NULL ELSE r.reason END, "
       "r.by_whom = IF(x.kind = 'skip', x.`by`, r.by_whom), "
       "r.finished_at = CASE x.kind WHEN 'skip' THEN CAST(@matins_now AS DATETIME(6)) "
@@ -242,7 +255,7 @@ std::vector<Statement> UpdateRows(const std::string& json) {
 
 Statement UpdateJobs(const std::string& json) {
   return Sql(
-      "UPDATE ? STRAIGHT_JOIN job j ON j.name = x.job SET j.revision = j.revision + 1, "
+      "UPDATE ? @JOBS SET j.revision = j.revision + 1, "
       "j.`cursor` = GREATEST(COALESCE(j.`cursor`, x.`cursor`), COALESCE(x.`cursor`, j.`cursor`)), "
       "j.next_look = x.next_look, j.gap_from = IF(x.filled, x.next_gap, j.gap_from), "
       "j.pending = IF(x.triggered, NULL, j.pending)",
@@ -271,8 +284,8 @@ Statement InsertActs(const std::string& json, absl::Time now) {
 // Of the rows that should be held at once those that are: another program may have been first.
 Statement HeldRows(const PlanBatch& batch, const PlanRequest& request) {
   return Sql(
-      "SELECT r.job_name, r.period, r.not_before, r.priority FROM ? STRAIGHT_JOIN job_watermark r "
-      "ON r.job_name = x.job AND r.period = x.period WHERE r.status = 'PLANNED' AND "
+      "SELECT r.job_name, r.period, r.not_before, r.priority FROM ? @ROWS WHERE r.status = "
+      "'PLANNED' AND "
       "r.held_by = ? ORDER BY r.not_before, r.job_name, r.period",
       {KeyTable(KeysInOrder(batch.held)), request.hold_by.name});
 }
@@ -290,12 +303,11 @@ std::vector<Statement> LockForPlan(const PlanRequest& request) {
   for (const auto& [job, revision] : revisions) jobs.Row().Add("job", job).AddInt("rev", revision);
   return {
       Sql("SELECT j.name, JSON_CONTAINS(?, j.labels) AND j.suspended_at IS NULL, j.floor FROM ? "
-          "STRAIGHT_JOIN job j ON j.name = x.job WHERE NOT j.deleted AND j.revision = x.rev "
+          "@JOBS WHERE NOT j.deleted AND j.revision = x.rev "
           "FOR UPDATE SKIP LOCKED",
           {JsonStrings(request.hold_by.labels), JsonTable(jobs.Take(), "job name, rev int")}),
       ReadClock(),
-      Sql("SELECT r.job_name, r.period, r.lock_key, r.biz_date FROM ? STRAIGHT_JOIN "
-          "job_watermark r ON r.job_name = x.job AND r.period = x.period",
+      Sql("SELECT r.job_name, r.period, r.lock_key, r.biz_date FROM ? @ROWS",
           {KeyTable(KeysInOrder(std::move(keys)))}),
       ReadWaiting()};
 }
@@ -304,7 +316,8 @@ std::vector<Statement> LockForPlan(const PlanRequest& request) {
 Statement ReadTurns() {
   return Sql(
       "SELECT COALESCE(r.tenant, ''), MAX(r.start_tag), MIN(IF(r.waits_for IS NULL AND "
-      "r.look_at <= @NOW + INTERVAL 5 SECOND, r.start_tag, NULL)) FROM job_watermark r WHERE "
+      "r.look_at <= @NOW + INTERVAL 5 SECOND, r.start_tag, NULL)) FROM job_watermark r FORCE INDEX "
+      "(job_watermark_turn) WHERE "
       "r.turn > 0 GROUP BY COALESCE(r.tenant, '')");
 }
 
@@ -369,7 +382,7 @@ std::vector<Statement> PlanStatements(PlanBatch& batch, const PlanRequest& reque
 absl::StatusOr<PlanAnswers> MariadbStore::Plan(const PlanRequest& request) {
   Connection& connection = session_.connection;
   std::vector<Statement> lock = LockForPlan(request);
-  const bool turns = in_turn_ || NamesTenant(request);
+  const bool turns = start_.in_turn || NamesTenant(request);
   if (turns) lock.push_back(ReadTurns());
   const auto once = [&]() -> absl::StatusOr<PlanAnswers> {
     PlanAnswers answers;

@@ -18,18 +18,21 @@ namespace {
 constexpr absl::string_view kFloors =
     "SELECT f.name, f.bound FROM (SELECT j.name, j.floor, LEAST(j.`cursor`, "
     "CAST(@matins_now AS DATETIME(6)) - INTERVAL j.keep_for MICROSECOND, "
-    "COALESCE((SELECT MIN(o.due_at) - INTERVAL 1 MICROSECOND FROM job_watermark o WHERE "
+    "COALESCE((SELECT MIN(o.due_at) - INTERVAL 1 MICROSECOND FROM job_watermark o FORCE INDEX "
+    "(job_watermark_open) WHERE "
     "o.job_name = j.name AND o.status IN ('PLANNED', 'RUNNING', 'FAILED')), j.`cursor`), "
     "COALESCE(j.gap_from - INTERVAL 1 MICROSECOND, j.`cursor`)) AS bound FROM job j WHERE "
     "j.`cursor` IS NOT NULL AND j.keep_for IS NOT NULL AND NOT j.deleted) f "
     "WHERE f.floor IS NULL OR f.bound > f.floor ORDER BY f.name";
 
 constexpr absl::string_view kMoveFloors =
-    "UPDATE ? STRAIGHT_JOIN job j ON j.name = x.job SET j.floor = x.bound WHERE "
-    "NOT EXISTS (SELECT 1 FROM job_watermark o WHERE o.job_name = j.name AND "
+    "UPDATE ? @JOBS SET j.floor = x.bound WHERE "
+    "NOT EXISTS (SELECT 1 FROM job_watermark o FORCE INDEX (job_watermark_open) WHERE o.job_name = "
+    "j.name AND "
     "o.due_at <= x.bound AND o.status IN ('PLANNED', 'RUNNING', 'FAILED')) AND "
     "(j.gap_from IS NULL OR j.gap_from > x.bound) AND "
-    "EXISTS (SELECT 1 FROM job_watermark o WHERE o.job_name = j.name AND o.due_at <= x.bound)";
+    "EXISTS (SELECT 1 FROM job_watermark o FORCE INDEX (job_watermark_open) WHERE o.job_name = "
+    "j.name AND o.due_at <= x.bound)";
 
 // Beyond `history:` of its kind, attempts of open periods aside.
 constexpr absl::string_view kOldRuns =
@@ -59,7 +62,7 @@ absl::Status MoveFloors(Session& session) {
       jobs.Row().Add("job", look[1].Text(i, 0));
     }
     ASSIGN_OR_RETURN(const std::vector<Rows> locked,
-                     c.More({Sql("SELECT j.name FROM ? STRAIGHT_JOIN job j ON j.name = x.job FOR "
+                     c.More({Sql("SELECT j.name FROM ? @JOBS FOR "
                                  "UPDATE SKIP LOCKED",
                                  {JsonTable(jobs.Take(), "job name")})}));
     JsonRows moved;
@@ -78,12 +81,12 @@ absl::Status MoveFloors(Session& session) {
 absl::StatusOr<int64_t> DropRows(Session& session, int limit) {
   const auto once = [&]() -> absl::StatusOr<int64_t> {
     Connection& c = session.connection;
-    ASSIGN_OR_RETURN(
-        const std::vector<Rows> look,
-        c.Begin({Sql("SELECT r.job_name, r.period FROM job j STRAIGHT_JOIN job_watermark r ON "
-                     "r.job_name = j.name AND r.status IN ('DONE', 'SKIPPED') AND "
-                     "r.due_at <= j.floor WHERE j.floor IS NOT NULL LIMIT ?",
-                     {limit})}));
+    ASSIGN_OR_RETURN(const std::vector<Rows> look,
+                     c.Begin({Sql("SELECT r.job_name, r.period FROM job j STRAIGHT_JOIN "
+                                  "job_watermark r FORCE INDEX (job_watermark_open) ON "
+                                  "r.job_name = j.name AND r.status IN ('DONE', 'SKIPPED') AND "
+                                  "r.due_at <= j.floor WHERE j.floor IS NOT NULL LIMIT ?",
+                                  {limit})}));
     std::vector<PeriodKey> keys;
     for (int i = 0; i < look[0].size(); ++i)
       keys.push_back({look[0].Text(i, 0), look[0].Text(i, 1)});

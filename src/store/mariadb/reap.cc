@@ -16,12 +16,15 @@ absl::StatusOr<std::vector<StaleRun>> MariadbStore::ReadStale(int limit) {
       "SELECT q.*, TIMESTAMPDIFF(MICROSECOND, q.dead_since, CAST(@matins_now AS DATETIME(6))), "
       "q.lease_until IS NULL FROM ((SELECT ",
       RowColumns(),
-      ", r.lease_until AS dead_since FROM job_watermark r WHERE r.status = 'RUNNING' AND "
+      ", r.lease_until AS dead_since FROM job_watermark r FORCE INDEX (job_watermark_due) WHERE "
+      "r.status = 'RUNNING' AND "
       "r.lease_until <= CAST(@matins_now AS DATETIME(6)) ORDER BY r.lease_until LIMIT ?) UNION ALL "
       "(SELECT ",
       RowColumns(),
       ", r.claimed_at + INTERVAL b.stale_after MICROSECOND AS dead_since FROM job_watermark r "
-      "JOIN job b ON b.name = r.job_name AND NOT b.deleted WHERE r.status = 'RUNNING' AND "
+      "FORCE INDEX (job_watermark_due) "
+      "STRAIGHT_JOIN job b FORCE INDEX (PRIMARY) ON b.name = r.job_name AND NOT b.deleted WHERE "
+      "r.status = 'RUNNING' AND "
       "r.lease_until IS NULL AND r.claimed_at + INTERVAL b.stale_after MICROSECOND <= "
       "CAST(@matins_now AS DATETIME(6)) LIMIT ?)) q ORDER BY q.dead_since, q.job_name, q.period "
       "LIMIT ?");
@@ -83,9 +86,12 @@ namespace {
 // Running rows that a due newcomer of a replacing job is to take the place of.
 Statement Replaced(absl::Span<const PeriodKey> newcomers) {
   return Sql(
-      "SELECT r.job_name, r.period, MAX(w.period) FROM ? STRAIGHT_JOIN job_watermark w ON "
-      "w.job_name = x.job AND w.period = x.period STRAIGHT_JOIN job b ON b.name = x.job "
-      "STRAIGHT_JOIN job_watermark r ON r.job_name = w.job_name AND r.status = 'RUNNING' "
+      "SELECT r.job_name, r.period, MAX(w.period) FROM ? STRAIGHT_JOIN job_watermark w FORCE INDEX "
+      "(PRIMARY) ON "
+      "w.job_name = x.job AND w.period = x.period STRAIGHT_JOIN job b FORCE INDEX (PRIMARY) ON "
+      "b.name = x.job "
+      "STRAIGHT_JOIN job_watermark r FORCE INDEX (job_watermark_open) ON r.job_name = w.job_name "
+      "AND r.status = 'RUNNING' "
       "WHERE r.fence > 0 AND r.due_at < w.due_at AND w.status = 'PLANNED' AND "
       "w.not_before <= CAST(@matins_now AS DATETIME(6)) AND b.overlap = 'replace' AND "
       "NOT b.deleted AND b.suspended_at IS NULL GROUP BY r.job_name, r.period",
@@ -97,7 +103,7 @@ Statement KeepLocks(JsonRows& locks) {
   return Sql(
       "INSERT INTO job_lock (lock_key, job_name, period, fence, until) SELECT x.lock_key, x.job, "
       "x.period, x.fence, x.until + INTERVAL COALESCE(b.grace, 10000000) MICROSECOND FROM ? "
-      "LEFT JOIN job b ON b.name = x.job ON DUPLICATE KEY UPDATE "
+      "LEFT JOIN job b FORCE INDEX (PRIMARY) ON b.name = x.job ON DUPLICATE KEY UPDATE "
       "until = GREATEST(job_lock.until, VALUES(until)), fence = VALUES(fence), "
       "job_name = VALUES(job_name), period = VALUES(period)",
       {JsonTable(locks.Take(), "lock_key key, job name, period name, fence int, until time")});
@@ -157,12 +163,14 @@ absl::Status MariadbStore::ReportDead(absl::Span<const Ticket> tickets) {
     ASSIGN_OR_RETURN(
         const std::vector<Rows> rows,
         session_.connection.Begin(
-            {Sql("SELECT k.lock_key, x.job FROM ? STRAIGHT_JOIN job_lock k ON k.fence = x.fence "
+            {Sql("SELECT k.lock_key, x.job FROM ? STRAIGHT_JOIN job_lock k FORCE INDEX "
+                 "(job_lock_fence) ON k.fence = x.fence "
                  "AND k.job_name = x.job AND k.period = x.period FOR UPDATE",
                  {table}),
              ReadWaiting(),
              Sql("SELECT s.fence, s.job_name, s.tenant, s.limit_key, s.backfill FROM ? "
-                 "STRAIGHT_JOIN job_slot s ON s.fence = x.fence AND s.job_name = x.job AND "
+                 "STRAIGHT_JOIN job_slot s FORCE INDEX (PRIMARY) ON s.fence = x.fence AND "
+                 "s.job_name = x.job AND "
                  "s.period = x.period FOR UPDATE",
                  {table})}));
     JsonRows locks, slots;
@@ -181,9 +189,10 @@ absl::Status MariadbStore::ReportDead(absl::Span<const Ticket> tickets) {
       return rows;
     }
     std::vector<Statement> writes = {
-        Sql("DELETE k FROM ? STRAIGHT_JOIN job_lock k ON k.lock_key = x.lock_key",
+        Sql("DELETE k FROM ? STRAIGHT_JOIN job_lock k FORCE INDEX (PRIMARY) ON k.lock_key = "
+            "x.lock_key",
             {JsonTable(locks.Take(), "lock_key key")}),
-        Sql("DELETE s FROM ? STRAIGHT_JOIN job_slot s ON s.fence = x.fence",
+        Sql("DELETE s FROM ? STRAIGHT_JOIN job_slot s FORCE INDEX (PRIMARY) ON s.fence = x.fence",
             {JsonTable(slots.Take(), "fence int")})};
     for (Statement& wake : wakes.Statements()) writes.push_back(std::move(wake));
     return session_.connection.Commit(writes);

@@ -73,8 +73,7 @@ absl::StatusOr<std::vector<ExtendAnswer>> MariadbStore::Extend(
         const absl::string_view journaled =
             IsMutant(Mutant::kSilentBeat) ? "" : "r.ver = r.ver + 1, ";
         writes.push_back(
-            Sql(absl::StrCat("UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND "
-                             "r.period = x.period SET r.lease_until = x.lease, "
+            Sql(absl::StrCat("UPDATE ? @ROWS SET r.lease_until = x.lease, "
                              "r.renewals = COALESCE(r.renewals, 0) + 1, ",
                              journaled, "r.op = 'hb', r.op_at = ?"),
                 {JsonTable(rows.Take(), "job name, period name, lease time"), locked.clock.now}));
@@ -126,8 +125,7 @@ absl::StatusOr<std::vector<Refusal>> MariadbStore::Checkpoint(
       std::vector<Statement> writes;
       if (!rows.empty()) {
         writes.push_back(
-            Sql("UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND "
-                "r.period = x.period SET r.checkpoint = x.number, r.checkpointed_at = ?, "
+            Sql("UPDATE ? @ROWS SET r.checkpoint = x.number, r.checkpointed_at = ?, "
                 "r.ver = r.ver + 1, r.op = 'ckpt', r.op_at = ?",
                 {JsonTable(rows.Take(), "job name, period name, number int"), locked.clock.now,
                  locked.clock.now}));

@@ -11,6 +11,13 @@
 namespace matins::mariadb {
 namespace {
 
+// By key, whatever the server thinks of the size of a table that was filled a moment ago: else it
+// may read, and lock, what nobody has asked for.
+constexpr absl::string_view kRows =
+    "STRAIGHT_JOIN job_watermark r FORCE INDEX (PRIMARY) ON r.job_name = x.job AND "
+    "r.period = x.period";
+constexpr absl::string_view kJobs = "STRAIGHT_JOIN job j FORCE INDEX (PRIMARY) ON j.name = x.job";
+
 constexpr absl::string_view kBytes = " CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin";
 
 std::string Quoted(absl::string_view text) {
@@ -86,7 +93,8 @@ Statement Sql(absl::string_view text, const std::vector<Value>& values) {
   absl::string_view now = "matins_now()";
   if (IsMutant(Mutant::kClockBeforeLock)) now = "CAST(@matins_early AS DATETIME(6))";
   if (IsMutant(Mutant::kNoClockMark)) now = "matins_clock()";
-  const std::string named = absl::StrReplaceAll(text, {{"@NOW", now}});
+  const std::string named =
+      absl::StrReplaceAll(text, {{"@NOW", now}, {"@ROWS", kRows}, {"@JOBS", kJobs}});
   std::string sql;
   size_t next = 0;
   for (const char c : named) {
@@ -100,6 +108,10 @@ Statement Sql(absl::string_view text, const std::vector<Value>& values) {
 }
 
 Value JsonTable(absl::string_view json, absl::string_view columns) {
+  return JsonTableOf(Value::Of(Quoted(json)), columns);
+}
+
+Value JsonTableOf(const Value& json, absl::string_view columns) {
   std::vector<std::string> list;
   for (const absl::string_view column : absl::StrSplit(columns, ", ")) {
     const std::pair<absl::string_view, absl::string_view> parts =
@@ -107,7 +119,7 @@ Value JsonTable(absl::string_view json, absl::string_view columns) {
     list.push_back(
         absl::StrCat("`", parts.first, "` ", TypeOf(parts.second), " PATH '$.", parts.first, "'"));
   }
-  return Value::Of(absl::StrCat("JSON_TABLE(", Quoted(json), ", '$[*]' COLUMNS(",
+  return Value::Of(absl::StrCat("JSON_TABLE(", json.sql(), ", '$[*]' COLUMNS(",
                                 absl::StrJoin(list, ", "), ")) AS x"));
 }
 

@@ -55,8 +55,9 @@ class Tuples {
   std::string sql_;
 };
 
-// The statement with each '?' in turn replaced by a value, and "@NOW" by the store's clock (with a
-// mutant: the clock as it was before the rows were locked).
+// The statement with each '?' in turn replaced by a value; "@NOW" by the store's clock (with a
+// mutant: the clock as it was before the rows were locked); "@ROWS" and "@JOBS", behind a JsonTable
+// with a column `job` (and `period`), by the join with job_watermark as r, or job as j, by key.
 Statement Sql(absl::string_view text, const std::vector<Value>& values = {});
 
 // "JSON_TABLE(...) AS x": a JSON array of JsonRows as a table. `columns` are "name type, ..." of
@@ -64,6 +65,7 @@ Statement Sql(absl::string_view text, const std::vector<Value>& values = {});
 // missing, or does not fit, is NULL. Joined STRAIGHT_JOIN with job_watermark, its rows are visited
 // in the array's order.
 Value JsonTable(absl::string_view json, absl::string_view columns);
+Value JsonTableOf(const Value& json, absl::string_view columns);  // of what the server has
 Value KeyTable(absl::string_view json);  // job, period
 
 class JsonRows : public ::matins::JsonRows {
@@ -74,6 +76,7 @@ class JsonRows : public ::matins::JsonRows {
 // kPeriodColumns and what an AttemptRow has beside, in the order that ReadRow reads.
 const std::string& RowColumns();
 inline constexpr int kRowColumnCount = kPeriodColumnCount + 9;
+inline constexpr int kPriorityColumn = kPeriodColumnCount + 1;
 AttemptRow ReadRow(const Rows& rows, int row, int first_column = 0);
 
 }  // namespace matins::mariadb

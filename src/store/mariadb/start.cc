@@ -1,11 +1,16 @@
-// START is one transaction of two round trips. The first locks (the store's start row where there
-// is a global limit, serialised jobs by name, the rows by key) and reads, in later statements, the
-// clock and all that decides; the second writes what was granted.
+// START is one transaction. Its first round trip locks (the store's start row where there is a
+// global limit, serialised jobs by name, the rows by key) and finds and locks what is due besides;
+// later statements read the clock and all that decides, behind the locks; the last round trip
+// writes what was granted. Rows that are named are judged in the first already.
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/status.h"
 #include "store/mariadb/backfills.h"
@@ -18,101 +23,159 @@
 namespace matins::mariadb {
 namespace {
 
-// What `also_due` would take: named before anything is locked, so that START locks in one order.
-// The most urgent of those that the index gives first.
-// Where tenants are served in turn, that index is the one of the turns.
+// A few more than are wanted, for those that will be refused.
+constexpr int kSpare = 24;
+// Where some job has a priority, the most urgent of so many more are taken.
+constexpr int kUrgentLook = 200;
+constexpr int kUrgentTimes = 4;
+constexpr int kMostReach = 8;
+
+// What `also_due` takes: due rows in the order of their index, which is that of the turns where
+// tenants are served in turn, past those that another START has locked. Chosen by a SELECT of its
+// own, because one that locks would lock all that it reads on its way.
 std::vector<Statement> AlsoDue(const StartRequest& request, const std::string& labels,
-                               bool in_turn) {
-  const Value from =
-      Value::Of(in_turn ? "r.turn > 0 AND r.turn_at" : "r.status = 'PLANNED' AND r.look_at");
-  const Value order = Value::Of(in_turn ? "r.turn, r.turn_at" : "r.look_at");
+                               const StartMemory& memory, bool in_turn) {
+  const int taken = request.also_due + kSpare;
+  const int chosen = request.also_due * memory.reach + kSpare;
+  const int look = memory.any_priority
+                       ? std::max(chosen, kUrgentTimes * request.also_due + kUrgentLook)
+                       : chosen;
   return {
       Sql("SET @matins_now = @NOW"),
-      Sql("SELECT d.job_name, d.period FROM (SELECT r.job_name, r.period, r.priority, r.due_at, "
-          "r.start_tag FROM job_watermark r WHERE "
+      Sql("SELECT JSON_ARRAYAGG(JSON_OBJECT('job', d.job_name, 'period', d.period)), COUNT(*) "
+          "INTO @matins_due, @matins_many FROM (SELECT c.job_name, c.period FROM (SELECT "
+          "r.job_name, r.period, r.priority, r.due_at, r.look_at, r.start_tag FROM job_watermark r "
+          "FORCE INDEX (?) STRAIGHT_JOIN job b FORCE INDEX (PRIMARY) ON b.name = r.job_name WHERE "
           "? <= CAST(@matins_now AS DATETIME(6)) AND "
           "r.not_before <= CAST(@matins_now AS DATETIME(6)) AND (r.held_by IS NULL OR "
-          "r.held_until <= CAST(@matins_now AS DATETIME(6))) ORDER BY ? LIMIT ?) d "
-          "JOIN job b ON b.name = d.job_name AND NOT b.deleted AND b.suspended_at IS NULL AND "
-          "JSON_CONTAINS(?, b.labels) "
-          "ORDER BY d.priority DESC, d.start_tag, d.due_at, d.job_name, d.period LIMIT ?",
-          {from, order, 4 * request.also_due + 200, labels, 2 * request.also_due + 16})};
+          "r.held_until <= CAST(@matins_now AS DATETIME(6))) AND NOT b.deleted AND "
+          "b.suspended_at IS NULL AND JSON_CONTAINS(?, b.labels) ORDER BY ? LIMIT ?) c "
+          "ORDER BY ? LIMIT ?) d",
+          {Value::Of(in_turn ? "job_watermark_turn" : "job_watermark_due"),
+           Value::Of(in_turn ? "r.turn > 0 AND r.turn_at" : "r.status = 'PLANNED' AND r.look_at"),
+           labels, Value::Of(in_turn ? "r.turn, r.turn_at" : "r.look_at"), look,
+           Value::Of(memory.any_priority
+                         ? "c.priority DESC, c.start_tag, c.due_at, c.job_name, c.period"
+                         : "c.start_tag, c.look_at"),
+           chosen}),
+      Sql(absl::StrCat("SELECT ", RowColumns(), ", r.start_tag FROM ? @ROWS WHERE r.status = ",
+                       "'PLANNED' LIMIT ? FOR UPDATE SKIP LOCKED"),
+          {JsonTableOf(Value::Of("@matins_due"), "job name, period name"), taken}),
+      Sql("SELECT @matins_many, (SELECT COALESCE(MAX(id), 0) FROM job_event)")};
 }
 
 Statement LockStart() {
   return Sql("SELECT value FROM matins_meta WHERE name = 'start' FOR UPDATE");
 }
 
-// The inner rows are read without a lock: only jobs that need it stand in each other's way.
-Statement LockSerialised(const std::string& keys) {
-  return Sql(
-      "SELECT j.name FROM (SELECT DISTINCT b.name FROM ? STRAIGHT_JOIN job b ON "
-      "b.name = x.job WHERE b.strict OR b.job_limit IS NOT NULL OR "
-      "b.max_parallel IS NOT NULL OR b.lock_scope <> 'period' OR b.overlap <> 'allow' "
-      "ORDER BY b.name) s STRAIGHT_JOIN job j ON j.name = s.name FOR UPDATE",
-      {KeyTable(keys)});
+// A JSON array of the keys' jobs, each once, in order.
+std::string JobsInOrder(const std::vector<PeriodKey>& keys) {
+  std::set<absl::string_view> jobs;
+  for (const PeriodKey& key : keys) jobs.insert(key.job);
+  JsonRows json;
+  for (const absl::string_view job : jobs) json.Row().Add("job", job);
+  return json.Take();
+}
+
+constexpr absl::string_view kSerialised =
+    "j.strict OR j.job_limit IS NOT NULL OR j.max_parallel IS NOT NULL OR "
+    "j.lock_scope <> 'period' OR j.overlap <> 'allow'";
+
+// Jobs whose runs are begun one at a time. The inner rows are read without a lock: only jobs that
+// need it stand in each other's way. Of rows that START has locked already the jobs are not waited
+// for: who has one may wait for such a row.
+Statement LockSerialised(const std::string& jobs, bool wait) {
+  return Sql(absl::StrCat("SELECT k.name FROM (SELECT j.name FROM ? @JOBS WHERE ", kSerialised,
+                          " ORDER BY j.name) s STRAIGHT_JOIN job k FORCE INDEX (PRIMARY) ON "
+                          "k.name = s.name FOR UPDATE",
+                          wait ? "" : " SKIP LOCKED"),
+             {JsonTable(jobs, "job name")});
 }
 
 // And the number of the limits that stand, locked against a change (limits.h).
 Statement CountAlive(int global_limit) {
   return Sql(absl::StrCat(
       "SELECT ",
-      global_limit > 0 ? "(SELECT COUNT(*) FROM job_watermark WHERE status = 'RUNNING') + (SELECT "
-                         "COUNT(*) FROM job_slot s WHERE s.until > @NOW)"
-                       : "0",
+      global_limit > 0
+          ? "(SELECT COUNT(*) FROM job_watermark FORCE INDEX (job_watermark_due) WHERE "
+            "status = 'RUNNING') + (SELECT COUNT(*) FROM job_slot s WHERE "
+            "s.until > @NOW)"
+          : "0",
       ", value, EXISTS (SELECT 1 FROM job_watermark WHERE turn > 0) FROM matins_meta WHERE name = "
       "'limits' LOCK IN SHARE MODE"));
 }
 
-Statement JobFacts(const std::string& keys, const std::string& labels) {
-  return Sql(
+// The first of one status' part of the index, as "DUE PERIOD"; of rows that another program wrote,
+// which have no due instant and come first, as " PERIOD".
+std::string Oldest(absl::string_view of, absl::string_view status) {
+  return absl::StrCat(
+      "(SELECT CONCAT(COALESCE(o.due_at, ''), ' ', o.period) FROM job_watermark o FORCE INDEX "
+      "(job_watermark_open) WHERE o.job_name = ",
+      of, " AND o.status = '", status, "'");
+}
+
+constexpr absl::string_view kOpen[] = {"PLANNED", "RUNNING", "FAILED"};
+
+// Each of these statements looks by keys of a named index: what the server thinks of the size of a
+// table, which may have been filled a moment ago, does not matter.
+Statement JobFacts(const std::string& jobs, const std::string& labels) {
+  std::string text =
       "SELECT j.name, j.strict, j.job_limit, j.max_parallel, JSON_CONTAINS(?, j.labels), "
       "j.suspended_at IS NOT NULL, j.gap_from, j.`cursor`, "
-      "IF(j.job_limit IS NULL, 0, (SELECT COUNT(*) FROM job_watermark r WHERE "
-      "r.job_name = j.name AND r.status = 'RUNNING') + IF(EXISTS (SELECT 1 FROM job_slot), "
-      "(SELECT COUNT(*) FROM job_slot s WHERE s.job_name = j.name AND s.until > @NOW), 0)), "
-      "IF(j.max_parallel IS NULL, 0, (SELECT COUNT(*) FROM job_watermark r WHERE "
-      "r.job_name = j.name AND r.status = 'RUNNING' AND r.backfill) + "
+      "IF(j.job_limit IS NULL, 0, (SELECT COUNT(*) FROM job_watermark r FORCE INDEX "
+      "(job_watermark_open) WHERE r.job_name = j.name AND r.status = 'RUNNING') + IF(EXISTS "
+      "(SELECT 1 FROM job_slot), (SELECT COUNT(*) FROM job_slot s WHERE s.job_name = j.name AND "
+      "s.until > @NOW), 0)), "
+      "IF(j.max_parallel IS NULL, 0, (SELECT COUNT(*) FROM job_watermark r FORCE INDEX "
+      "(job_watermark_open) WHERE r.job_name = j.name AND r.status = 'RUNNING' AND r.backfill) + "
       "IF(EXISTS (SELECT 1 FROM job_slot), (SELECT COUNT(*) FROM job_slot s WHERE "
       "s.job_name = j.name AND s.until > @NOW AND s.backfill), 0)), "
-      "j.version, j.lock_ttl, j.timeout, j.grace, COALESCE(j.pending = 'person', FALSE) "
-      "FROM (SELECT DISTINCT x.job FROM ?) k STRAIGHT_JOIN job j ON j.name = k.job "
-      "WHERE NOT j.deleted",
-      {labels, KeyTable(keys)});
-}
-
-// The oldest row of each open status that is older than `r`, as "DUE PERIOD": one index entry each.
-std::string OlderText() {
-  std::string text;
-  for (const char* status : {"PLANNED", "RUNNING", "FAILED"}) {
-    absl::StrAppend(
-        &text, "IF(j.strict, (SELECT CONCAT(o.due_at, ' ', o.period) FROM job_watermark o WHERE ",
-        "o.job_name = r.job_name AND o.status = '", status,
-        "' AND o.due_at < r.due_at ORDER BY o.due_at LIMIT 1), NULL), ");
+      "j.version, j.lock_ttl, j.timeout, j.grace, COALESCE(j.pending = 'person', FALSE), "
+      "EXISTS (SELECT 1 FROM job_after a FORCE INDEX (PRIMARY) WHERE a.job = j.name), ";
+  absl::StrAppend(&text, kSerialised);
+  for (const absl::string_view status : kOpen) {
+    absl::StrAppend(&text, ", IF(j.strict, ", Oldest("j.name", status),
+                    " ORDER BY o.due_at LIMIT 1), NULL)");
   }
-  return text;
+  absl::StrAppend(&text, " FROM ? @JOBS WHERE NOT j.deleted");
+  return Sql(text, {labels, JsonTable(jobs, "job name")});
+}
+constexpr int kOldestColumn = 17;
+
+// The lock's holder, and a lock that a lost run left behind; with `after`, a job there that is not
+// DONE for the day.
+Statement RowFacts(const std::string& keys, bool after) {
+  return Sql(
+      "SELECT r.job_name, r.period, "
+      "(SELECT CONCAT(o.job_name, ' ', o.period) FROM job_watermark o FORCE INDEX "
+      "(job_watermark_lock) WHERE o.running_lock = r.lock_key LIMIT 1), "
+      "(SELECT CONCAT(k.job_name, ' ', k.period) FROM job_lock k FORCE INDEX (PRIMARY) WHERE "
+      "k.lock_key = r.lock_key AND k.until > @NOW), ? FROM ? @ROWS",
+      {Value::Of(after ? "(SELECT a.after_job FROM job_after a FORCE INDEX (PRIMARY) WHERE "
+                         "a.job = r.job_name AND (NOT EXISTS (SELECT 1 FROM job_watermark d FORCE "
+                         "INDEX (job_watermark_day) WHERE d.job_name = a.after_job AND "
+                         "d.biz_date = r.biz_date AND d.status = 'DONE') OR EXISTS (SELECT 1 FROM "
+                         "job_watermark d FORCE INDEX (job_watermark_day) WHERE "
+                         "d.job_name = a.after_job AND d.biz_date = r.biz_date AND "
+                         "d.status <> 'DONE')) ORDER BY a.after_job LIMIT 1)"
+                       : "NULL"),
+       KeyTable(keys)});
 }
 
-// An older period in the way; a job in `after` that is not DONE for the day; the lock's holder.
-Statement RowFacts(const std::string& keys) {
-  return Sql(
-      absl::StrCat(
-          "SELECT r.job_name, r.period, ", OlderText(),
-          "IF(j.strict, (SELECT o.period FROM job_watermark o WHERE o.job_name = r.job_name AND "
-          "o.status IN ('PLANNED', 'RUNNING', 'FAILED') AND o.due_at IS NULL AND "
-          "o.biz_date < r.biz_date LIMIT 1), NULL), "
-          "(SELECT a.after_job FROM job_after a WHERE a.job = r.job_name AND ("
-          "NOT EXISTS (SELECT 1 FROM job_watermark d WHERE d.job_name = a.after_job AND "
-          "d.biz_date = r.biz_date AND d.status = 'DONE') OR "
-          "EXISTS (SELECT 1 FROM job_watermark d WHERE d.job_name = a.after_job AND "
-          "d.biz_date = r.biz_date AND d.status <> 'DONE')) ORDER BY a.after_job LIMIT 1), "
-          "(SELECT CONCAT(o.job_name, ' ', o.period) FROM job_watermark o WHERE "
-          "o.running_lock = r.lock_key LIMIT 1), "
-          "(SELECT CONCAT(k.job_name, ' ', k.period) FROM job_lock k WHERE "
-          "k.lock_key = r.lock_key AND k.until > @NOW) "
-          "FROM ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period "
-          "STRAIGHT_JOIN job j ON j.name = r.job_name"),
-      {KeyTable(keys)});
+// Of rows whose job has open ones that another program wrote: the oldest of each status that has a
+// due instant, and one without that is of an earlier day.
+Statement UndatedFacts(const std::string& keys) {
+  std::string text = "SELECT r.job_name, r.period, COALESCE(";
+  for (const absl::string_view status : kOpen) {
+    absl::StrAppend(&text, status == kOpen[0] ? "" : ", ", Oldest("r.job_name", status),
+                    " AND o.due_at IS NULL AND o.biz_date < r.biz_date LIMIT 1)");
+  }
+  absl::StrAppend(&text, ")");
+  for (const absl::string_view status : kOpen) {
+    absl::StrAppend(&text, ", ", Oldest("r.job_name", status),
+                    " AND o.due_at IS NOT NULL ORDER BY o.due_at LIMIT 1)");
+  }
+  return Sql(absl::StrCat(text, " FROM ? @ROWS"), {KeyTable(keys)});
 }
 
 // What a grant needs of its job beside the facts that decide.
@@ -121,17 +184,66 @@ struct Terms {
   absl::Duration ttl, timeout, grace;
 };
 
+// Of a strict job.
+struct OldestOpen {
+  std::string row;       // "DUE PERIOD"
+  bool undated = false;  // there are rows without a due instant, and others may be behind them
+
+  void Add(const Rows& rows, int i, int first_column) {
+    for (int column = first_column; column < first_column + 3; ++column) {
+      if (rows.IsNull(i, column)) continue;
+      const std::string text = rows.Text(i, column);
+      if (text[0] == ' ') {
+        undated = true;
+      } else if (row.empty() || text < row) {
+        row = text;
+      }
+    }
+  }
+  // The period of `row` where that is older, or nothing.
+  std::string Before(const PeriodRow& other) const {
+    const size_t due = row.find(' ', row.find(' ') + 1);  // "2026-10-30 01:00:00.000000 PERIOD"
+    const bool older = !row.empty() && other.due != absl::InfinitePast() &&
+                       absl::string_view(row).substr(0, due) < UtcText(other.due);
+    return older ? row.substr(due + 1) : "";
+  }
+};
+
 struct Facts {
   StartFacts start;
+  std::map<std::string, OldestOpen> oldest;
   int64_t epoch = 0;
   std::map<std::string, Terms> terms;
   int64_t limits_number = 0;
   bool in_turn = false;
+  bool any_after = false;  // a job waits for others
 };
 
-Facts ReadFacts(const Rows& rows, const Rows& clock, const Rows& alive, const Rows& jobs,
-                const Rows& facts) {
-  Facts read;
+void AddRows(Facts& facts, const Rows& rows) {
+  for (int i = 0; i < rows.size(); ++i) {
+    StartFacts::Row row;
+    AttemptRow whole = ReadRow(rows, i);
+    row.lock_key = whole.lock_key;
+    row.tenant = whole.tenant;
+    row.limit_key = whole.limit_key;
+    row.row = std::move(whole);
+    facts.start.rows[row.row.key] = std::move(row);
+  }
+}
+
+void AddBesides(Facts& read, const Rows& facts) {
+  for (int i = 0; i < facts.size(); ++i) {
+    const auto row = read.start.rows.find({facts.Text(i, 0), facts.Text(i, 1)});
+    if (row == read.start.rows.end()) continue;
+    row->second.holder = facts.Text(i, 2);
+    row->second.leftover = facts.Text(i, 3);
+    row->second.after = facts.Text(i, 4);
+  }
+}
+
+// As Decide asks.
+void AddFacts(Facts& read, absl::Span<const Rows> answers) {
+  const Rows &clock = answers[0], &alive = answers[1], &jobs = answers[2];
   const Clock c = ClockOf(clock);
   read.epoch = c.epoch;
   read.start.now = c.now;
@@ -140,15 +252,6 @@ Facts ReadFacts(const Rows& rows, const Rows& clock, const Rows& alive, const Ro
     read.start.alive = alive.Int(0, 0);
     read.limits_number = alive.Int(0, 1);
     read.in_turn = alive.Bool(0, 2);
-  }
-  for (int i = 0; i < rows.size(); ++i) {
-    StartFacts::Row row;
-    AttemptRow whole = ReadRow(rows, i);
-    row.lock_key = whole.lock_key;
-    row.tenant = whole.tenant;
-    row.limit_key = whole.limit_key;
-    row.row = std::move(whole);
-    read.start.rows[row.row.key] = std::move(row);
   }
   for (int i = 0; i < jobs.size(); ++i) {
     const std::string name = jobs.Text(i, 0);
@@ -163,25 +266,40 @@ Facts ReadFacts(const Rows& rows, const Rows& clock, const Rows& alive, const Ro
     job.running = jobs.Int(i, 8);
     job.backfills = jobs.Int(i, 9);
     job.asked = jobs.Bool(i, 14);
+    read.any_after |= jobs.Bool(i, 15);
+    job.serialised = jobs.Bool(i, 16);
+    if (job.strict) read.oldest[name].Add(jobs, i, kOldestColumn);
     read.terms[name] = {static_cast<int>(jobs.Int(i, 10)), absl::Microseconds(jobs.Int(i, 11)),
                         absl::Microseconds(jobs.Int(i, 12)), absl::Microseconds(jobs.Int(i, 13))};
   }
-  for (int i = 0; i < facts.size(); ++i) {
-    const auto row = read.start.rows.find({facts.Text(i, 0), facts.Text(i, 1)});
-    if (row == read.start.rows.end()) continue;
-    std::string oldest;
-    for (int column = 2; column < 5; ++column) {
-      if (facts.IsNull(i, column)) continue;
-      const std::string text = facts.Text(i, column);
-      if (oldest.empty() || text < oldest) oldest = text;
-    }
-    // "2026-10-30 01:00:00.000000 PERIOD"
-    row->second.older = oldest.size() > 27 ? oldest.substr(27) : facts.Text(i, 5);
-    row->second.after = facts.Text(i, 6);
-    row->second.holder = facts.Text(i, 7);
-    row->second.leftover = facts.Text(i, 8);
+  AddBesides(read, answers[3]);
+  for (auto& [key, row] : read.start.rows) {
+    const auto oldest = read.oldest.find(key.job);
+    if (oldest != read.oldest.end()) row.older = oldest->second.Before(row.row);
   }
-  return read;
+}
+
+// Seldom, and so with a round trip of its own.
+absl::Status LookAtUndated(Session& session, Facts& facts) {
+  std::vector<PeriodKey> keys;
+  for (const auto& [key, row] : facts.start.rows) {
+    const auto oldest = facts.oldest.find(key.job);
+    if (oldest != facts.oldest.end() && oldest->second.undated) keys.push_back(key);
+  }
+  if (keys.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<Rows> rows,
+                   session.connection.More({UndatedFacts(KeysInOrder(std::move(keys)))}));
+  for (int i = 0; i < rows[0].size(); ++i) {
+    const auto row = facts.start.rows.find({rows[0].Text(i, 0), rows[0].Text(i, 1)});
+    if (row == facts.start.rows.end()) continue;
+    OldestOpen oldest;
+    oldest.Add(rows[0], i, 3);
+    row->second.older = oldest.Before(row->second.row);
+    if (row->second.older.empty() && !rows[0].IsNull(i, 2)) {
+      row->second.older = rows[0].Text(i, 2).substr(1);
+    }
+  }
+  return absl::OkStatus();
 }
 
 Claim ClaimOf(const PeriodRow& row, const Terms& terms, const StartRequest& request,
@@ -221,7 +339,7 @@ class Grants {
     if (rows_.empty()) return {};
     std::vector<Statement> out = TakeFences(fences_);
     out.push_back(Sql(
-        "UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period SET "
+        "UPDATE ? @ROWS SET "
         "r.status = 'RUNNING', r.fence = IF(x.i IS NULL, r.fence, ? + CAST(@matins_fence AS "
         "SIGNED) + x.i), "
         "r.nonce = ?, r.node = ?, r.attempts = r.attempts + 1, "
@@ -234,13 +352,16 @@ class Grants {
          facts.epoch << kEpochShift, request.nonce, request.node.name, facts.start.now,
          facts.start.now}));
     if (!locks_.empty()) {
-      out.push_back(Sql("DELETE k FROM ? STRAIGHT_JOIN job_lock k ON k.lock_key = x.lock_key",
-                        {JsonTable(locks_.Take(), "lock_key key")}));
+      out.push_back(
+          Sql("DELETE k FROM ? STRAIGHT_JOIN job_lock k FORCE INDEX (PRIMARY) ON k.lock_key = "
+              "x.lock_key",
+              {JsonTable(locks_.Take(), "lock_key key")}));
     }
     // The last two answers are read.
     out.push_back(
-        Sql("SELECT k.job_name, k.period, k.data FROM ? STRAIGHT_JOIN job_checkpoint k ON "
-            "k.job_name = x.job AND k.period = x.period AND k.generation = x.gen",
+        Sql("SELECT k.job_name, k.period, k.data FROM ? STRAIGHT_JOIN job_checkpoint k "
+            "FORCE INDEX (PRIMARY) ON k.job_name = x.job AND k.period = x.period AND k.generation "
+            "= x.gen",
             {JsonTable(checkpoints_.Take(), "job name, period name, gen int")}));
     out.push_back(Sql("SELECT ? + CAST(@matins_fence AS SIGNED)", {facts.epoch << kEpochShift}));
     return out;
@@ -269,7 +390,7 @@ class Grants {
 
 Statement PutOff(JsonRows& rows, absl::Time now, absl::Duration put_off) {
   return Sql(
-      "UPDATE ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND r.period = x.period "
+      "UPDATE ? @ROWS "
       "SET r.waits_for = x.waits_for, r.held_by = NULL, r.held_until = NULL, "
       "r.look_at = GREATEST(COALESCE(x.look_at, ?), COALESCE(r.not_before, TIMESTAMP'1970-01-01 "
       "00:00:00')) "
@@ -278,74 +399,204 @@ Statement PutOff(JsonRows& rows, absl::Time now, absl::Duration put_off) {
        now + put_off});
 }
 
+// Writes what was judged, and ends the transaction.
+absl::StatusOr<StartAnswers> Write(Session& session, const StartRequest& request,
+                                   const Facts& facts, std::vector<Judged> judged) {
+  Grants grants;
+  JsonRows put_off;
+  bool granted = false;
+  for (Judged& j : judged) {
+    if (j.answer.result == StartResult::kStarted) {
+      grants.Add(j, facts, request);
+      granted = true;
+    } else if (j.put_off) {
+      put_off.Row().AddKey(j.answer.key).AddTime("look_at", j.look_at);
+      if (!j.waits_for.empty()) put_off.Add("waits_for", j.waits_for);
+    }
+  }
+  std::vector<Statement> writes;
+  if (!put_off.empty()) {
+    writes.push_back(PutOff(put_off, facts.start.now, request.put_off));
+  }
+  for (Statement& s : grants.Statements(facts, request)) writes.push_back(std::move(s));
+  // Crash here: still PLANNED.
+  ASSIGN_OR_RETURN(const std::vector<Rows> answers,
+                   CommitAt(session, "start.before_commit", writes));
+  // Crash here: it is RUNNING and nobody knows of it; its lease ends by itself.
+  MATINS_FAULT_POINT("start.after_commit");
+  if (granted) Grants::Complete(judged, answers);
+  StartAnswers out;
+  out.now = facts.start.now;
+  for (Judged& j : judged) out.rows.push_back(std::move(j.answer));
+  return out;
+}
+
+// What was found and locked, in the order in which it is judged, and what decides about it.
+struct Looked {
+  Facts facts;
+  std::vector<PeriodKey> keys;
+  bool more = false;  // there may be more that is due
+};
+
+class Looking {
+ public:
+  Looking(Session& session, const StartRequest& request, StartMemory& memory)
+      : session_(session),
+        request_(request),
+        memory_(memory),
+        labels_(JsonStrings(request.node.labels)) {}
+
+  // Begins the transaction. Nothing: what was known of jobs has changed, and is known now.
+  absl::StatusOr<std::optional<Looked>> Look() {
+    std::vector<Statement> look;
+    if (request_.global_limit > 0) look.push_back(LockStart());
+    if (!request_.keys.empty()) {
+      look.push_back(LockSerialised(JobsInOrder(request_.keys), /*wait=*/true));
+      look.push_back(LockRows(session_, KeysInOrder(request_.keys), Locking::kSkip));
+    }
+    looked_.keys = request_.keys;
+    if (request_.also_due == 0) {
+      Append(look, Decide(request_.keys));
+      ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.connection.Begin(look));
+      const absl::Span<const Rows> decide = absl::MakeConstSpan(rows).last(kDecide);
+      if (!request_.keys.empty()) AddRows(looked_.facts, rows[rows.size() - kDecide - 1]);
+      AddFacts(looked_.facts, decide);
+    } else {
+      const bool in_turn = memory_.in_turn && !memory_.look_behind;
+      Append(look, AlsoDue(request_, labels_, memory_, in_turn));
+      ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.connection.Begin(look));
+      if (!request_.keys.empty()) AddRows(looked_.facts, rows[rows.size() - 5]);
+      ASSIGN_OR_RETURN(const bool known, KnowsPriorities(rows.back().Int(0, 1)));
+      if (!known) return std::optional<Looked>();
+      RETURN_IF_ERROR(TakeDue(rows[rows.size() - 2], rows.back().Int(0, 0), in_turn));
+    }
+    if (looked_.facts.any_after && !memory_.asks_after) {
+      memory_.asks_after = true;  // from now on with the rest
+      ASSIGN_OR_RETURN(const std::vector<Rows> rows,
+                       session_.connection.More({RowFacts(KeysInOrder(looked_.keys), true)}));
+      AddBesides(looked_.facts, rows[0]);
+    }
+    return std::move(looked_);
+  }
+
+ private:
+  static constexpr size_t kDecide = 4;
+
+  static void Append(std::vector<Statement>& to, std::vector<Statement> more) {
+    for (Statement& s : more) to.push_back(std::move(s));
+  }
+
+  // Reads what decides about rows that are locked. Of those that are known the holder of a lock is
+  // asked only where they have one.
+  std::vector<Statement> Decide(const std::vector<PeriodKey>& keys) const {
+    std::vector<PeriodKey> asked;
+    for (const PeriodKey& key : keys) {
+      const auto row = looked_.facts.start.rows.find(key);
+      const bool known = row != looked_.facts.start.rows.end();
+      if (memory_.asks_after || !known || !row->second.lock_key.empty()) asked.push_back(key);
+    }
+    return {ReadClock(), CountAlive(request_.global_limit), JobFacts(JobsInOrder(keys), labels_),
+            asked.empty() ? Sql("SELECT 1 FROM DUAL WHERE FALSE")
+                          : RowFacts(KeysInOrder(std::move(asked)), memory_.asks_after)};
+  }
+
+  // Whether `event` is the newest one by which it was known that no job has a priority, or else
+  // still none has.
+  absl::StatusOr<bool> KnowsPriorities(int64_t event) {
+    // Events of acts that are under way may be older than the newest: not for ever, therefore.
+    const absl::Duration now = SystemClock().BootNow();
+    if (event == memory_.priorities_event && now < memory_.priorities_until) return true;
+    memory_.priorities_until = now + absl::Minutes(1);
+    ASSIGN_OR_RETURN(
+        const std::vector<Rows> rows,
+        session_.connection.More(
+            {Sql("SELECT EXISTS (SELECT 1 FROM job WHERE priority <> 0 AND NOT deleted)")}));
+    const bool before = std::exchange(memory_.any_priority, rows[0].Bool(0, 0));
+    memory_.priorities_event = event;
+    if (before || !memory_.any_priority) return true;
+    session_.connection.Rollback();
+    return false;
+  }
+
+  absl::Status TakeDue(const Rows& rows, int64_t chosen, bool in_turn) {
+    struct Due {
+      PeriodKey key;
+      int64_t priority, turn;
+      absl::Time due;
+    };
+    std::vector<Due> due;
+    const std::set<PeriodKey> named(request_.keys.begin(), request_.keys.end());
+    AddRows(looked_.facts, rows);
+    for (int i = 0; i < rows.size(); ++i) {
+      PeriodKey key{rows.Text(i, 0), rows.Text(i, 1)};
+      if (named.contains(key)) continue;
+      const absl::Time at = looked_.facts.start.rows.at(key).row.due;
+      due.push_back(
+          {std::move(key), rows.Int(i, kPriorityColumn), rows.Int(i, kRowColumnCount), at});
+    }
+    std::sort(due.begin(), due.end(), [](const Due& a, const Due& b) {
+      return std::tie(b.priority, a.turn, a.due, a.key) <
+             std::tie(a.priority, b.turn, b.due, b.key);
+    });
+    memory_.look_behind = in_turn && rows.size() < request_.also_due + kSpare;
+    // Others have locked the rest of what was chosen: next time more is.
+    const bool all = chosen < request_.also_due * memory_.reach + kSpare;
+    const bool full = rows.size() == request_.also_due + kSpare;
+    memory_.reach =
+        full || all ? std::max(1, memory_.reach - 1) : std::min(kMostReach, 2 * memory_.reach);
+    looked_.more = full || !all;
+
+    std::vector<PeriodKey> keys;
+    for (const Due& d : due) keys.push_back(d.key);
+    std::vector<Statement> then = {LockSerialised(JobsInOrder(keys), /*wait=*/false)};
+    keys.insert(keys.begin(), request_.keys.begin(), request_.keys.end());
+    Append(then, Decide(keys));
+    ASSIGN_OR_RETURN(const std::vector<Rows> answers, session_.connection.More(then));
+    AddFacts(looked_.facts, absl::MakeConstSpan(answers).last(kDecide));
+    std::set<std::string> locked;
+    for (int i = 0; i < answers[0].size(); ++i) locked.insert(answers[0].Text(i, 0));
+    for (const Due& d : due) {
+      const auto job = looked_.facts.start.jobs.find(d.key.job);
+      const bool serialised = job != looked_.facts.start.jobs.end() && job->second.serialised;
+      if (serialised && !locked.contains(d.key.job)) {
+        looked_.more = true;
+      } else {
+        looked_.keys.push_back(d.key);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  Session& session_;
+  const StartRequest& request_;
+  StartMemory& memory_;
+  const std::string labels_;
+  Looked looked_;
+};
+
 }  // namespace
 
 absl::StatusOr<StartAnswers> MariadbStore::Start(const StartRequest& request) {
-  Connection& connection = session_.connection;
-  std::vector<PeriodKey> keys = request.keys;
-  const std::string labels = JsonStrings(request.node.labels);
-  if (request.also_due > 0) {
-    std::set<PeriodKey> named(keys.begin(), keys.end());
-    ASSIGN_OR_RETURN(const std::vector<Rows> due,
-                     connection.Read(AlsoDue(request, labels, in_turn_ && !look_behind_)));
-    look_behind_ = in_turn_ && !look_behind_ && due[1].size() < 2 * request.also_due;
-    for (int i = 0; i < due[1].size(); ++i) {
-      PeriodKey key{due[1].Text(i, 0), due[1].Text(i, 1)};
-      if (named.insert(key).second) keys.push_back(std::move(key));
-    }
-  }
-  const std::string list = KeysInOrder(keys);
-  std::vector<Statement> look;
-  if (request.global_limit > 0) look.push_back(LockStart());
-  look.push_back(LockSerialised(list));
-  look.push_back(LockRows(session_, list, Locking::kSkip));
-  look.push_back(ReadClock());
-  look.push_back(CountAlive(request.global_limit));
-  look.push_back(JobFacts(list, labels));
-  look.push_back(RowFacts(list));
-  // Nothing: the limits had been changed since they were read, and are known now.
+  // Nothing: what was known of limits or jobs has changed, and is known now.
   const auto once = [&]() -> absl::StatusOr<std::optional<StartAnswers>> {
-    ASSIGN_OR_RETURN(std::vector<Rows> rows, connection.Begin(look));
-    rows.erase(rows.begin(), rows.end() - 5);
-    Facts facts = ReadFacts(rows[0], rows[1], rows[2], rows[3], rows[4]);
-    in_turn_ = facts.in_turn;
+    ASSIGN_OR_RETURN(std::optional<Looked> looked, Looking(session_, request, start_).Look());
+    if (!looked) return std::optional<StartAnswers>();
+    Facts& facts = looked->facts;
+    start_.in_turn = facts.in_turn;
     if (facts.limits_number != limits_.number) {
-      connection.Rollback();
+      session_.connection.Rollback();
       ASSIGN_OR_RETURN(limits_, ReadKnownLimits(session_));
       return std::optional<StartAnswers>();
     }
     if (!limits_.book.empty()) RETURN_IF_ERROR(Count(facts.start));
     RETURN_IF_ERROR(LookAtTheirBackfills(facts.start));
+    RETURN_IF_ERROR(LookAtUndated(session_, facts));
     StartRules rules(request, facts.start);
-    std::vector<Judged> judged = rules.Judge(keys, request.keys.size());
-    Grants grants;
-    JsonRows put_off;
-    bool granted = false;
-    for (Judged& j : judged) {
-      if (j.answer.result == StartResult::kStarted) {
-        grants.Add(j, facts, request);
-        granted = true;
-      } else if (j.put_off) {
-        put_off.Row().AddKey(j.answer.key).AddTime("look_at", j.look_at);
-        if (!j.waits_for.empty()) put_off.Add("waits_for", j.waits_for);
-      }
-    }
-    std::vector<Statement> writes;
-    if (!put_off.empty()) {
-      writes.push_back(PutOff(put_off, facts.start.now, request.put_off));
-    }
-    for (Statement& s : grants.Statements(facts, request)) writes.push_back(std::move(s));
-    // Crash here: still PLANNED.
-    ASSIGN_OR_RETURN(const std::vector<Rows> answers,
-                     CommitAt(session_, "start.before_commit", writes));
-    // Crash here: it is RUNNING and nobody knows of it; its lease ends by itself.
-    MATINS_FAULT_POINT("start.after_commit");
-    if (granted) Grants::Complete(judged, answers);
-    StartAnswers out;
-    out.now = facts.start.now;
-    out.more = keys.size() > judged.size();
-    for (Judged& j : judged) out.rows.push_back(std::move(j.answer));
-    return out;
+    std::vector<Judged> judged = rules.Judge(looked->keys, request.keys.size());
+    const bool more = looked->more || judged.size() < looked->keys.size();
+    ASSIGN_OR_RETURN(StartAnswers answers, Write(session_, request, facts, std::move(judged)));
+    answers.more = more;
+    return std::optional<StartAnswers>(std::move(answers));
   };
   for (int tries = 0; tries < 10; ++tries) {
     ASSIGN_OR_RETURN(std::optional<StartAnswers> answers, session_.Retried(once));

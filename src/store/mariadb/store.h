@@ -15,6 +15,18 @@
 
 namespace matins::mariadb {
 
+// What START saw last, by which it asks no more than it has to.
+struct StartMemory {
+  // Tenants are served in turn; and it is to look once for rows from before there were tenants.
+  bool in_turn = false, look_behind = false;
+  bool asks_after = false;  // some job waits for others
+  // Whether some job has a priority, and the newest event when that was asked.
+  bool any_priority = false;
+  int64_t priorities_event = -1;
+  absl::Duration priorities_until;  // boot
+  int reach = 1;  // so many times what is wanted is chosen, past what other nodes have locked
+};
+
 class MariadbStore final : public Store {
  public:
   explicit MariadbStore(ConnectionOptions options) : session_(std::move(options)) {}
@@ -63,9 +75,7 @@ class MariadbStore final : public Store {
 
   Session session_;
   KnownLimits limits_;
-  // Tenants are served in turn, as far as START saw last; and it is to look once for rows from
-  // before there were tenants.
-  bool in_turn_ = false, look_behind_ = false;
+  StartMemory start_;
   std::string seen_;  // what AwaitChange saw last
   absl::Mutex mutex_;
   bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;

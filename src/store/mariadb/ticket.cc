@@ -20,10 +20,7 @@ Statement LockRows(const Session& session, absl::string_view keys_json, Locking 
   const absl::string_view how = locking == Locking::kSkip        ? " SKIP LOCKED"
                                 : !session.connection.may_wait() ? " NOWAIT"
                                                                  : "";
-  return Sql(absl::StrCat("SELECT ", RowColumns(),
-                          " FROM ? STRAIGHT_JOIN job_watermark r ON r.job_name = x.job AND "
-                          "r.period = x.period FOR UPDATE",
-                          how),
+  return Sql(absl::StrCat("SELECT ", RowColumns(), " FROM ? @ROWS FOR UPDATE", how),
              {KeyTable(keys_json)});
 }
 
@@ -76,9 +73,7 @@ absl::StatusOr<LockedRows> LockTickets(Session& session, const std::vector<Perio
   }
   if (!missing.empty()) {
     ASSIGN_OR_RETURN(const std::vector<Rows> there,
-                     connection.More({Sql("SELECT r.job_name, r.period FROM ? STRAIGHT_JOIN "
-                                          "job_watermark r ON r.job_name = x.job AND "
-                                          "r.period = x.period",
+                     connection.More({Sql("SELECT r.job_name, r.period FROM ? @ROWS",
                                           {KeyTable(KeysInOrder(missing))})}));
     for (int i = 0; i < there[0].size(); ++i) {
       locked.busy.insert({there[0].Text(i, 0), there[0].Text(i, 1)});
@@ -103,10 +98,9 @@ absl::StatusOr<std::vector<std::string>> Refusals(Session& session, const Locked
   if (by_job.empty()) return why;
   // After a job's own DONE its node has nothing left to own, and is no zombie.
   ASSIGN_OR_RETURN(const std::vector<Rows> jobs,
-                   session.connection.More(
-                       {Sql("SELECT j.name FROM ? STRAIGHT_JOIN job j ON j.name = x.job WHERE "
-                            "j.commit_by = 'job'",
-                            {JsonTable(by_job.Take(), "job name")})}));
+                   session.connection.More({Sql("SELECT j.name FROM ? @JOBS WHERE "
+                                                "j.commit_by = 'job'",
+                                                {JsonTable(by_job.Take(), "job name")})}));
   std::set<std::string> names;
   for (int i = 0; i < jobs[0].size(); ++i) names.insert(jobs[0].Text(i, 0));
   for (size_t i = 0; i < tickets.size(); ++i) {
