@@ -334,6 +334,45 @@ TEST_F(Limits, AFreedSlotGoesPastThoseThatNobodyCanStart) {
   EXPECT_EQ(back.rows[0].key, KeyOf("far", 1));
 }
 
+// The same of a lock: who may run does not stand behind who may not.
+TEST_F(Limits, AFreedLockGoesPastThoseThatNobodyCanStart) {
+  const auto locked = [](absl::string_view name) {
+    Job job = WideJob(name, "");
+    job.lock.scope = LockScope::kKey;
+    job.lock.key = "ledger";
+    return job;
+  };
+  Job far = locked("far");
+  far.nodes = {"gpu"};
+  const Job away = locked("away"), near = locked("near"), holder = locked("holder");
+  ASSERT_OK(ApplyJobs(acts(), {far, away, near, holder}));
+  ASSERT_OK(PlanDays(store(), holder, {0}).status());
+  ASSERT_OK(PlanDays(store(), far, {1}).status());
+  ASSERT_OK(PlanDays(store(), away, {2}).status());
+  ASSERT_OK(PlanDays(store(), near, {3}).status());
+  ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf("holder", 0)));
+  const NodeId gpu = {"n2", {"gpu"}}, plain = {"n1", {}};
+  for (const NodeId& node : {gpu, plain}) {
+    TickRequest tick;
+    tick.node = node;
+    ASSERT_OK(store().Tick(tick).status());
+  }
+  StartRequest request;
+  request.node = gpu;
+  request.nonce = 77;
+  request.keys = {KeyOf("far", 1), KeyOf("away", 2), KeyOf("near", 3)};
+  request.put_off = absl::Seconds(5);
+  ASSERT_OK_AND_ASSIGN(const StartAnswers answers, store().Start(request));
+  for (const StartAnswer& answer : answers.rows) EXPECT_EQ(answer.result, StartResult::kBusy);
+  ASSERT_OK(store().Leave(gpu));
+  ASSERT_OK(acts().Suspend("away", kAct));
+  ASSERT_OK(Done(store(), TicketOf(claim)).status());
+  const std::vector<StartAnswer> woken = AlsoDue(5);
+  ASSERT_EQ(woken.size(), 1u) << "the oldest that can start is not put off any more";
+  EXPECT_EQ(woken[0].key, KeyOf("near", 3));
+  ASSERT_TRUE(woken[0].claim.has_value());
+}
+
 TEST_F(Limits, AFilesWordHoldsUntilTheFileSaysSomethingElse) {
   const auto file = [&](std::vector<LimitRule> rules) {
     return acts().SetLimits({std::move(rules), {}, "jobs.yaml", kAct});

@@ -135,24 +135,25 @@ void State::WakeForSlot(const std::string& tenant, const std::string& limit_key,
   if (!limit_key.empty()) freed.push_back("key/" + limit_key);
   if (backfill) freed.push_back("backfill_share");
   for (const std::string& waits_for : freed) {
-    std::vector<ModelRow*> waiting;
-    for (auto& [key, row] : rows) {
-      if (row.status == PeriodStatus::kPlanned && row.waits_for == waits_for) {
-        waiting.push_back(&row);
-      }
-    }
-    if (waiting.empty()) continue;
-    // Of equals the one that was planned first, as an index of SQLite's has them.
-    std::sort(waiting.begin(), waiting.end(),
-              [](const ModelRow* a, const ModelRow* b) { return Before(*a, *b); });
-    if (waiting.size() > kWakeLook) waiting.resize(kWakeLook);
-    const auto able = std::find_if(waiting.begin(), waiting.end(), [this](const ModelRow* row) {
-      return AnyNodeFor(row->key.job);
-    });
-    ModelRow& woken = able == waiting.end() ? *waiting.front() : **able;
-    woken.look_at = woken.not_before;
-    woken.waits_for.clear();
+    WakeOne([&](const ModelRow& row) { return row.waits_for == waits_for; });
   }
+}
+
+void State::WakeOne(const std::function<bool(const ModelRow&)>& waits) {
+  std::vector<ModelRow*> waiting;
+  for (auto& [key, row] : rows) {
+    if (row.status == PeriodStatus::kPlanned && waits(row)) waiting.push_back(&row);
+  }
+  if (waiting.empty()) return;
+  // Of equals the one that was planned first, as an index of SQLite's has them.
+  std::sort(waiting.begin(), waiting.end(),
+            [](const ModelRow* a, const ModelRow* b) { return Before(*a, *b); });
+  if (waiting.size() > kWakeLook) waiting.resize(kWakeLook);
+  const auto able = std::find_if(waiting.begin(), waiting.end(),
+                                 [this](const ModelRow* row) { return AnyNodeFor(row->key.job); });
+  ModelRow& woken = able == waiting.end() ? *waiting.front() : **able;
+  woken.look_at = woken.not_before;
+  woken.waits_for.clear();
 }
 
 bool State::AnyNodeFor(const std::string& name) {
@@ -199,24 +200,11 @@ Ending State::TakenBack(const ModelRow& row) const {
 
 void State::Wake(const std::string& job, absl::CivilDay day, const std::string& lock_key,
                  bool done) {
-  ModelRow* of_job = nullptr;
-  ModelRow* of_lock = nullptr;
-  for (auto& [key, row] : rows) {
-    if (row.status != PeriodStatus::kPlanned || row.look_at <= row.not_before) continue;
-    if (key.job == job && (of_job == nullptr || Before(row, *of_job))) of_job = &row;
-  }
-  if (of_job != nullptr) {
-    of_job->look_at = of_job->not_before;
-    of_job->waits_for.clear();
-  }
-  for (auto& [key, row] : rows) {
-    if (row.status != PeriodStatus::kPlanned || row.look_at <= row.not_before) continue;
-    if (lock_key.empty() || lock_key == absl::StrCat("job/", job)) continue;
-    if (row.lock_key == lock_key && (of_lock == nullptr || Before(row, *of_lock))) of_lock = &row;
-  }
-  if (of_lock != nullptr) {
-    of_lock->look_at = of_lock->not_before;
-    of_lock->waits_for.clear();
+  WakeOne([&](const ModelRow& row) { return row.key.job == job && row.look_at > row.not_before; });
+  if (!lock_key.empty() && lock_key != absl::StrCat("job/", job)) {
+    WakeOne([&](const ModelRow& row) {
+      return row.lock_key == lock_key && row.look_at > row.not_before;
+    });
   }
   if (!done) return;
   for (auto& [key, row] : rows) {

@@ -151,6 +151,9 @@ struct State {
   void LeaveSlot(const ModelRow& row, absl::Time until);
   // Whether a living node may run it now.
   bool AnyNodeFor(const std::string& job);
+  // Of the planned rows that wait the oldest of the first that a living node may run, or else the
+  // oldest.
+  void WakeOne(const std::function<bool(const ModelRow&)>& waits);
   void WakeForSlot(const std::string& tenant, const std::string& limit_key, bool backfill);
   void AddEvent(EventRow event);
   void TakeBackHeld(absl::string_view job);

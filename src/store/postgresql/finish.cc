@@ -17,8 +17,8 @@
 
 namespace matins::postgresql {
 
-// As many of those that wait for a lock, an older period or a slot as were freed, the oldest first;
-// all that wait for a day of another job. For a slot those go first that some living node may run.
+// As many of those that wait for a lock, an older period or a slot as were freed, those first that
+// some living node may run, and of these the oldest; all that wait for a day of another job.
 std::string WakeWaiting(absl::string_view rows) {
   return absl::StrCat("with f as materialized (", rows, R"(
     ), x as materialized (select f.job, f.period, r.lock_key, r.biz_date, r.tenant, r.limit_key,
@@ -27,12 +27,11 @@ std::string WakeWaiting(absl::string_view rows) {
     where (select exists (select from @.job_watermark r where r.status = 'PLANNED' and
       r.waits_for is not null))),
   k as materialized (
-    select 'job/' || x.job as key, count(*) as n, null::date as day from x group by 1 union all
-    select 'lock/' || x.lock_key, count(*), null from x where x.lock_key is not null group by 1
-    union all select 'after/' || x.job, 1000, x.biz_date from x group by 1, 3),
+    select 'after/' || x.job as key, x.biz_date as day from x group by 1, 2),
   s as materialized (
-    select 'tenant/' || x.tenant as key, count(*) as n from x where x.tenant is not null
-    group by 1
+    select 'job/' || x.job as key, count(*) as n from x group by 1
+    union all select 'lock/' || x.lock_key, count(*) from x where x.lock_key is not null group by 1
+    union all select 'tenant/' || x.tenant, count(*) from x where x.tenant is not null group by 1
     union all select 'key/' || x.limit_key, count(*) from x where x.limit_key is not null
     group by 1
     union all select 'backfill_share', count(*) from x where x.backfill having count(*) > 0
@@ -59,8 +58,8 @@ std::string WakeWaiting(absl::string_view rows) {
     select w.job_name, w.period from k cross join lateral (
       select r.job_name, r.period from @.job_watermark r
       where r.waits_for = k.key and r.status = 'PLANNED' and r.waits_for is not null
-        and (k.day is null or r.biz_date = k.day)
-      order by r.due_at limit k.n for update of r skip locked) w union all
+        and r.biz_date = k.day
+      order by r.due_at limit 1000 for update of r skip locked) w union all
     select w.job_name, w.period from o cross join lateral (
       select r.job_name, r.period from @.job_watermark r
       where r.waits_for = o.key and r.status = 'PLANNED' and r.waits_for is not null

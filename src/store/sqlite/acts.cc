@@ -282,7 +282,7 @@ absl::Status SkipRows(Connection& db, absl::Time now, absl::Span<const PeriodKey
           key.period)
         .Run();
     BumpRevision(db, key.job);
-    Wake(db, row, row.lock_key, false);
+    Wake(db, now, row, row.lock_key, false);
     WriteEvent(db, now,
                {.kind = "skip",
                 .job = key.job,

@@ -105,19 +105,9 @@ bool DropSlot(Connection& db, absl::Time now, const PeriodKey& key, int64_t fenc
 }
 
 void WakeForSlot(Connection& db, absl::Time now, const Row& row) {
-  // The oldest of the first that some living node may run; or else the oldest.
-  constexpr char kWake[] =
-      "UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE rowid = coalesce("
-      "(SELECT w.id FROM (SELECT rowid AS id, job_name FROM job_watermark WHERE waits_for = ?1 AND "
-      "waits_for IS NOT NULL AND status = 'PLANNED' ORDER BY due_at LIMIT ?2) w "
-      "WHERE EXISTS (SELECT 1 FROM job j, job_node n WHERE j.name = w.job_name AND NOT j.deleted "
-      "AND j.suspended_at IS NULL AND NOT n.left AND n.seen_at > ?3 AND (j.labels = '[]' OR NOT "
-      "EXISTS (SELECT 1 FROM json_each(j.labels) l WHERE l.value NOT IN (SELECT value FROM "
-      "json_each(n.labels))))) LIMIT 1), "
-      "(SELECT rowid FROM job_watermark WHERE waits_for = ?1 AND waits_for IS NOT NULL AND "
-      "status = 'PLANNED' ORDER BY due_at LIMIT 1))";
+  static const auto& text = *new std::string(WakeText("waits_for = ?1 AND waits_for IS NOT NULL"));
   const auto wake = [&](const std::string& waits_for) {
-    db.Sql(kWake, waits_for, kWakeLook, now - kNodeGone).Run();
+    db.Sql(text, waits_for, now - kNodeGone).Run();
   };
   wake(LimitName(LimitKind::kGlobal, ""));
   if (!row.tenant.empty()) wake(LimitName(LimitKind::kTenant, row.tenant));

@@ -256,7 +256,7 @@ void Change(Connection& db, absl::Time now, const Intent& intent, Turns& turns) 
               .Run();
       PeriodRow row;
       row.key = intent.key;
-      if (changed > 0) Wake(db, row, "", false);
+      if (changed > 0) Wake(db, now, row, "", false);
       return;
     }
     case Intent::Kind::kReattempt:

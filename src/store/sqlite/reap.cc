@@ -132,7 +132,7 @@ absl::Status SqliteStore::ReportDead(absl::Span<const Ticket> tickets) {
     PeriodRow row;
     row.key = ticket.key;
     const bool slot = DropSlot(*db_, transaction.now(), ticket.key, ticket.fence);
-    if (slot || !lock_key.empty()) Wake(*db_, row, lock_key, false);
+    if (slot || !lock_key.empty()) Wake(*db_, transaction.now(), row, lock_key, false);
   }
   return transaction.Commit();
 }

@@ -152,7 +152,7 @@ void EndAttempt(Connection& db, Transaction& transaction, const Row& row, const 
       .Run();
   if (ending.wait_until > now) LeaveSlot(db, row, ending.wait_until);
   WriteRun(db, now, row, ending);
-  Wake(db, row, row.lock_key, after.status == PeriodStatus::kDone);
+  Wake(db, now, row, row.lock_key, after.status == PeriodStatus::kDone);
   if (db.AnyPutOff()) WakeForSlot(db, now, row);
 }
 
@@ -183,24 +183,28 @@ void WriteRun(Connection& db, absl::Time now, const Row& row, const Ending& endi
       .Run();
 }
 
-void Wake(Connection& db, const PeriodRow& row, const std::string& lock_key, bool done) {
+std::string WakeText(absl::string_view waiting) {
+  return absl::StrCat(
+      "UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE rowid = "
+      "coalesce((SELECT w.id FROM (SELECT rowid AS id, job_name FROM job_watermark WHERE ",
+      waiting, " AND status = 'PLANNED' ORDER BY due_at LIMIT ", kWakeLook,
+      ") w WHERE EXISTS (SELECT 1 FROM job j, job_node n WHERE j.name = w.job_name AND NOT "
+      "j.deleted AND j.suspended_at IS NULL AND NOT n.left AND n.seen_at > ?2 AND "
+      "(j.labels = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(j.labels) l WHERE l.value "
+      "NOT IN (SELECT value FROM json_each(n.labels))))) LIMIT 1), "
+      "(SELECT rowid FROM job_watermark WHERE ",
+      waiting, " AND status = 'PLANNED' ORDER BY due_at LIMIT 1))");
+}
+
+void Wake(Connection& db, absl::Time now, const PeriodRow& row, const std::string& lock_key,
+          bool done) {
   if (!db.AnyPutOff()) return;
-  db.Sql(
-        "UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE rowid = (SELECT "
-        "rowid "
-        "FROM job_watermark WHERE job_name = ? AND status = 'PLANNED' AND look_at > not_before "
-        "ORDER BY due_at LIMIT 1)",
-        row.key.job)
-      .Run();
+  static const auto& of_job = *new std::string(WakeText("job_name = ?1 AND look_at > not_before"));
+  db.Sql(of_job, row.key.job, now - kNodeGone).Run();
   if (!lock_key.empty() && lock_key != absl::StrCat("job/", row.key.job)) {
-    db.Sql(
-          "UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE rowid = (SELECT "
-          "rowid "
-          "FROM job_watermark WHERE lock_key = ? AND lock_key IS NOT NULL AND status = 'PLANNED' "
-          "AND "
-          "look_at > not_before ORDER BY due_at LIMIT 1)",
-          lock_key)
-        .Run();
+    static const auto& of_lock = *new std::string(
+        WakeText("lock_key = ?1 AND lock_key IS NOT NULL AND look_at > not_before"));
+    db.Sql(of_lock, lock_key, now - kNodeGone).Run();
   }
   if (!done) return;
   db.Sql(

@@ -66,7 +66,11 @@ void EndAttempt(Connection& db, Transaction& transaction, const Row& row, const 
 void WriteRun(Connection& db, absl::Time now, const Row& row, const Ending& ending);
 // Pulls back to not_before what was put off because of `row`: the job's next period, the next
 // holder of its lock, and, where it is DONE, what is `after` its job on its day.
-void Wake(Connection& db, const PeriodRow& row, const std::string& lock_key, bool done);
+void Wake(Connection& db, absl::Time now, const PeriodRow& row, const std::string& lock_key,
+          bool done);
+// Pulls back one of the planned rows that `waiting` (of ?1) selects: the oldest of the first that
+// some node may run that was seen since ?2, or else the oldest.
+std::string WakeText(absl::string_view waiting);
 
 struct Event {
   absl::string_view kind;

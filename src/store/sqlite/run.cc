@@ -97,7 +97,7 @@ std::string CompleteDoneByJob(Connection& db, Transaction& transaction,
   const Ending ending = EndingOf(request.outcome);
   WriteRun(db, transaction.now(), *row, ending);
   WriteEvidence(db, transaction.now(), *row, request.outcome);
-  Wake(db, *row, row->lock_key, true);
+  Wake(db, transaction.now(), *row, row->lock_key, true);
   if (db.AnyPutOff()) WakeForSlot(db, transaction.now(), *row);
   news->Add(*row, ending.run_word, request.outcome.reason, transaction.now());
   return "";
