@@ -9,9 +9,9 @@ HAND = re.compile(r'<!-- by hand: (\S+) -->\n(.*?)<!-- end by hand -->', re.S)
 INTRODUCTION = """# Benchmarks
 
 What `./dev bench` measured, in its own words. It writes this page anew each time, from `build/bench/results.json`; what stands
-between "by hand" marks is kept. [How it measures](../bench/README.md): medians of interleaved rounds, least and most in brackets,
-ratios within a round. The machine is shared with others unless the page says otherwise, so a ratio to a floor or a peer of the same
-round says more than a figure.
+between "by hand" marks is kept, and what that file has no figures of stays as it was measured before. [How it
+measures](../bench/README.md): medians of interleaved rounds, least and most in brackets, ratios within a round. The machine is
+shared with others unless the page says otherwise, so a ratio to a floor or a peer of the same round says more than a figure.
 """
 
 HEADINGS = {
@@ -122,6 +122,32 @@ def by_hand(path):
         return dict(HAND.findall(f.read()))
 
 
+class Before:
+    """The page as it stands, for what is not measured anew."""
+
+    def __init__(self, path):
+        self.goals, self.cells, self.commands, self.missed = {}, {}, {}, {}
+        if not os.path.exists(path):
+            return
+        with open(path) as f:
+            text = HAND.sub('', f.read())
+        for section in text.split('\n## ')[1:]:
+            self.read(section)
+
+    def read(self, section):
+        heading, *lines = section.splitlines()
+        rows = [[cell.strip() for cell in line.strip('|').split('|')] for line in lines if line.startswith('| ')]
+        if heading == 'Goals':
+            self.goals = {(row[0], row[1]): row for row in rows[1:] if row[4] != 'not measured'}
+        elif rows and rows[0][0] == 'measure':
+            self.cells.update({row[0]: dict(zip(rows[0], row)) for row in rows[1:]})
+            commands = section.split('```')[1].strip().splitlines()
+            self.commands.update(dict(zip((row[0] for row in rows[1:]), commands)))
+            for line in lines:
+                if line.startswith('- '):
+                    self.missed.setdefault(line[2:].split(',', 1)[0], []).append(line[2:])
+
+
 def hand_section(kept, name, at_first=''):
     return f'<!-- by hand: {name} -->\n{kept.get(name, at_first)}<!-- end by hand -->\n'
 
@@ -150,13 +176,18 @@ def why_unknown(results, measure, goal, other):
     return f"{other} was not measured beside it" if other else "no other scheduler was measured beside it"
 
 
-def goals_section(results, table):
+def goals_section(results, table, before):
     lines, counts = ['| measure | goal | median [least–most] | of the goal | |', '|---|---|---|---|---|'], {True: 0, False: 0, None: 0}
     for measure in table:
         for goal in measure.goals:
             found, reached, other = judge.judged(results, table, measure, goal)
-            counts[reached] += 1
             text = goal_text(goal) + (f', {other}' if goal.to == 'peers' and other else '')
+            earlier = next((row for key, row in before.goals.items() if key[0] == measure.name and key[1].startswith(goal_text(goal))), None)
+            if earlier and measure.name not in results['measures']:
+                counts[{'reached': True, '**missed**': False}.get(earlier[4])] += 1
+                lines.append(re.sub(r'\|  (?=\|)', '| ', f'| {" | ".join(earlier)} |'))
+                continue
+            counts[reached] += 1
             if found is None:
                 lines.append(f'| {measure.name} | {text} | | | {why_unknown(results, measure, goal, other)} |')
                 continue
@@ -176,11 +207,15 @@ def missed_goals(results, table, measures):
                 yield f'{measure.name}, {goal_text(goal)}, by {abs(found[0] / bound - 1):.0%}'
 
 
-def group_section(results, table, group, measured, kept):
-    measures = [m for m in measured if m.group == group]
+def group_section(results, table, group, before, kept):
+    measures = [m for m in table if m.group == group and (m.name in results['measures'] or m.name in before.cells)]
     figures = list(dict.fromkeys(f for m in measures for f in m.figures))
     lines = [f'## {HEADINGS.get(group, group)}', '', '| measure | ' + ' | '.join(figures) + ' | rounds |', '|---|' + '---|' * (len(figures) + 1)]
     for measure in measures:
+        if measure.name not in results['measures']:
+            earlier = before.cells[measure.name]
+            lines.append(f'| {" | ".join(earlier.get(column, "") for column in ("measure", *figures, "rounds"))} |')
+            continue
         cells = []
         for figure in figures:
             found = judge.spread(judge.values(results, measure.name, figure).values()) if figure in measure.figures else None
@@ -189,20 +224,21 @@ def group_section(results, table, group, measured, kept):
         failed = sum('failed' in r for r in results['measures'][measure.name]['rounds'])
         lines.append(f'| {measure.name} | {" | ".join(cells)} | {good}{f" of {good + failed}" if failed else ""} |')
     lines += ['', 'Commands (`--store` is a fresh one for each):', '', '```']
-    lines += [results['measures'][m.name]['command'] for m in measures]
+    lines += [results['measures'][m.name]['command'] if m.name in results['measures'] else before.commands[m.name] for m in measures]
     lines.append('```')
-    missed = list(missed_goals(results, table, measures))
+    missed = [text for m in measures for text in
+              (missed_goals(results, table, [m]) if m.name in results['measures'] else before.missed.get(m.name, ()))]
     if missed:
         lines += ['', 'Missed:', ''] + [f'- {text}' for text in missed]
     return '\n'.join(lines) + '\n\n' + hand_section(kept, group)
 
 
 def write_document(path, results, table):
-    kept = by_hand(path)
+    kept, before = by_hand(path), Before(path)
     measured = [m for m in table if m.name in results['measures']]
-    groups = list(dict.fromkeys(m.group for m in measured))
-    parts = [INTRODUCTION, hand_section(kept, 'summary'), machine_section(results, measured), goals_section(results, table)]
-    parts += [group_section(results, table, group, measured, kept) for group in groups]
+    groups = list(dict.fromkeys(m.group for m in table if m.name in results['measures'] or m.name in before.cells))
+    parts = [INTRODUCTION, hand_section(kept, 'summary'), machine_section(results, measured), goals_section(results, table, before)]
+    parts += [group_section(results, table, group, before, kept) for group in groups]
     # What was written about a group that is not measured any more is not thrown away.
     parts += [hand_section(kept, name) for name in kept if name not in groups and name != 'summary']
     with open(path, 'w') as f:

@@ -77,6 +77,16 @@ class Document(unittest.TestCase):
         self.assertIn('| Quartz | not measured: no JDK here |', text)
         self.assertIn('run ours', text)
 
+    def test_keeps_what_was_measured_before_and_is_not_now(self):
+        before = self.written(measured(ours=[50], floor=[100]))
+        self.assertEqual(self.written(measured(), before).split('## Goals')[1], before.split('## Goals')[1])
+        text = self.written(measured(floor=[300]), before)
+        self.assertIn('| floor | 300 [300–300] | 1 |', text)
+        self.assertIn('| ours | 50 [50–50] | 1 |', text)
+        self.assertIn('ours, per_second ≥ 100, by 50%', text)
+        self.assertIn('Of 3 goals 1 are reached, 1 missed, 1 not known.', text)
+        self.assertEqual(text.count('run ours'), 1)
+
     def test_keeps_what_was_written_by_hand(self):
         first = self.written(measured(ours=[50]))
         told = first.replace('<!-- by hand: g -->\n', '<!-- by hand: g -->\nThe disk is slow.\n')
