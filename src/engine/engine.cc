@@ -8,11 +8,11 @@
 namespace matins {
 namespace {
 
-// How long a watch waits at most; it also bounds how long a halt waits for it.
+// How long a watch waits at most, or for a poll where that is longer.
 constexpr absl::Duration kWatch = absl::Seconds(5);
-// Who tells of changes does so no more often than in twice 50 ms: what was changed since a word
-// that woke a quiet node, and was not told by itself, is there by then.
-constexpr absl::Duration kEcho = absl::Milliseconds(100);
+// Who tells of changes does so once in 50 ms: what it changed since, and did not tell, is there by
+// then.
+constexpr absl::Duration kEcho = absl::Milliseconds(60);
 // A node that starts makes many connections. What is due goes before those that can wait, so long.
 constexpr absl::Duration kFirstLook = absl::Milliseconds(250);
 // Between looks at whether the runs have ended; their ends ring nobody else's bell.
@@ -86,25 +86,24 @@ void Engine::RunLane(LaneKind kind) {
 
 void Engine::RunWatch() {
   EngineNode& node = lanes_->node();
+  const absl::Duration most = std::max(kWatch, node.options.poll);
   bool echo = false;
   AwaitFirst(looked_);
   while (!halted()) {
-    const Heard heard = watch_store_->AwaitChange(echo ? kEcho : kWatch);
+    const Heard heard = watch_store_->AwaitChange(echo ? kEcho : most);
     node.hears = heard != Heard::kDeaf;
     const bool changed = heard == Heard::kTold || heard == Heard::kWritten;
     const bool nothing = heard == Heard::kNothing && node.quiet && !echo;
-    echo = changed && node.quiet;
+    echo = heard == Heard::kTold || (changed && node.quiet);
     if (nothing) continue;
-    node.freed = true;
-    node.Ring(LaneKind::kPlan);
-    node.Ring(LaneKind::kStart);
+    LookNow();
     // Others may be at work again, and what they run is to be watched.
     if (heard == Heard::kTold && node.quiet) node.Ring(LaneKind::kTick);
   }
 }
 
 void Engine::LookNow() {
-  lanes_->node().freed = true;
+  lanes_->node().told = lanes_->node().freed = true;
   lanes_->node().Ring(LaneKind::kPlan);
   lanes_->node().Ring(LaneKind::kStart);
 }

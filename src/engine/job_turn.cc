@@ -7,6 +7,7 @@
 #include "base/fault.h"
 #include "base/status.h"
 #include "engine/launch.h"
+#include "engine/plan_tries.h"
 #include "engine/shared_store.h"
 #include "engine/timing.h"
 #include "engine/witness.h"
@@ -15,7 +16,6 @@
 namespace matins {
 namespace {
 
-constexpr int kTries = 50;
 // A history that grew for long is removed in so many steps a call.
 constexpr int kMostPurges = 20;
 
@@ -120,7 +120,8 @@ absl::StatusOr<JobTurn::Seen> JobTurn::Plan(absl::Duration ahead, std::optional<
 
 absl::StatusOr<JobTurn::Seen> JobTurn::Plan(Seen seen, absl::Duration ahead,
                                             std::optional<Trigger> trigger) {
-  for (int attempt = 0; attempt < kTries; ++attempt) {
+  PlanTries tries(*random_);
+  while (tries.Next()) {
     if (!seen.state || seen.frozen || seen.state->suspended) return seen;
     ASSIGN_OR_RETURN(PlanWrite write, Judge(seen, ahead, trigger));
     // Whatever is due by then is in the state that was judged, or in what is written now.
@@ -141,11 +142,13 @@ absl::StatusOr<JobTurn::Seen> JobTurn::Plan(Seen seen, absl::Duration ahead,
       seen.state = std::move(after);
       return seen;
     }
-    if (written) trigger.reset();
+    if (written) {
+      trigger.reset();
+      tries.NextPart();
+    }
     ASSIGN_OR_RETURN(seen, Read());
   }
-  return absl::AbortedError(absl::StrCat("job '", job_, "' was planned by others at each of ",
-                                         kTries, " tries; nothing was run, try again"));
+  return tries.GaveUp(job_);
 }
 
 absl::StatusOr<StartAnswer> JobTurn::Start(const PeriodKey& key) {

@@ -102,6 +102,7 @@ struct EngineNode {
   std::atomic<bool> starts_go_on{false};
   std::atomic<int64_t> starts_first_us{0};
   std::atomic<bool> freed{false};  // something may be due that nobody holds: start looks now
+  std::atomic<bool> told{false};   // others have written: something may soon be due besides
   // Until when (store's clock, microseconds) START may rely on what planning has seen; 0: it has
   // not looked yet.
   std::atomic<int64_t> judged_until_us{0};

@@ -86,6 +86,7 @@ absl::StatusOr<absl::Duration> StartLane::TurnUnlessDraining() {
     return node_.clock.BootNow() + node_.options.poll;
   }
   if (node_.freed.exchange(false)) backlog_ = true;
+  if (node_.told.exchange(false)) told_ = true;
   // What is due already does not wait for what is due next.
   if (!std::exchange(begun_, true)) {
     backlog_ = true;
@@ -93,6 +94,8 @@ absl::StatusOr<absl::Duration> StartLane::TurnUnlessDraining() {
   }
   if (node_.clock.BootNow() >= next_hold_) RETURN_IF_ERROR(Hold());
   RETURN_IF_ERROR(StartDue());
+  // What another has planned is often due in a moment, and nobody tells of it again.
+  if (told_ && !backlog_) RETURN_IF_ERROR(Hold());
   // Free slots ring.
   if (AlsoDue(free_slots(), 0) > 0) return node_.clock.BootNow();
   const absl::Duration look = node_.quiet ? next_known_ : next_hold_;
@@ -115,6 +118,7 @@ absl::Status StartLane::Hold() {
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const HoldAnswer answer, store().Hold(request));
+  told_ = false;
   const absl::Duration received = node_.clock.BootNow();
   for (const HeldRow& row : answer.rows) {
     Push({BootAt(row.not_before, answer.now, received), row});

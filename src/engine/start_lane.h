@@ -76,6 +76,7 @@ class StartLane final : public Lane {
   bool begun_ = false;                                // what was due has been asked for
   bool backlog_ = false;                              // something is due that is not held here
   absl::Duration last_sent_ = -absl::InfiniteDuration();
+  bool told_ = false;                            // what others planned has not been held yet
   bool many_ = false;                            // so much that the last call did not take it all
   std::map<PeriodKey, absl::Duration> put_off_;  // since when a door has kept a row waiting
   std::map<PeriodKey, std::string> said_;        // why a row was refused, as it was said last

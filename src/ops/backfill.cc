@@ -7,8 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
+#include "base/random.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "engine/plan_tries.h"
 #include "job/json.h"
 #include "job/local_window.h"
 #include "job/words.h"
@@ -268,9 +270,10 @@ class Backfilling {
 }  // namespace
 
 absl::StatusOr<BackfillAnswer> BackfillJob(Session& session, const BackfillRequest& request) {
-  constexpr int kTries = 20;
   RETURN_IF_ERROR(Check(request));
-  for (int attempt = 0; attempt < kTries; ++attempt) {
+  SystemRandom random;
+  PlanTries tries(random);
+  while (tries.Next()) {
     Backfilling plan(session, request);
     RETURN_IF_ERROR(plan.Plan());
     const OpenBackfillRequest& open = plan.open();
@@ -294,9 +297,7 @@ absl::StatusOr<BackfillAnswer> BackfillJob(Session& session, const BackfillReque
                                           "be looked for")));
     return plan.answer();
   }
-  return absl::AbortedError(absl::StrCat("job '", request.job,
-                                         "' was planned by another at the same moment, ", kTries,
-                                         " times over; nothing was changed, try again"));
+  return tries.GaveUp(request.job);
 }
 
 absl::StatusOr<std::vector<BackfillRow>> Backfills(Session& session, absl::string_view job) {

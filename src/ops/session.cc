@@ -8,8 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/random.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "engine/plan_tries.h"
 #include "job/json.h"
 #include "job/resolve.h"
 #include "schedule/period.h"
@@ -130,8 +132,9 @@ absl::StatusOr<std::string> KeyFor(const ResolvedJob& job, absl::string_view tex
 
 absl::Status PlanAndWrite(Session& session, absl::string_view job,
                           const std::function<absl::StatusOr<PlanWrite>(const Planned&)>& make) {
-  constexpr int kTries = 20;
-  for (int attempt = 0; attempt < kTries; ++attempt) {
+  SystemRandom random;
+  PlanTries tries(random);
+  while (tries.Next()) {
     ASSIGN_OR_RETURN(const Planned planned, Planned::Read(session, job));
     PlanRequest request;
     ASSIGN_OR_RETURN(PlanWrite write, make(planned));
@@ -139,9 +142,7 @@ absl::Status PlanAndWrite(Session& session, absl::string_view job,
     ASSIGN_OR_RETURN(const PlanAnswers answers, session.store().Plan(request));
     if (!answers.jobs.empty() && answers.jobs.front().written) return absl::OkStatus();
   }
-  return absl::AbortedError(absl::StrCat("job '", job,
-                                         "' was planned by another at the same moment, ", kTries,
-                                         " times over; nothing was changed, try again"));
+  return tries.GaveUp(job);
 }
 
 }  // namespace matins

@@ -89,7 +89,7 @@ absl::StatusOr<JobRow> ReadJob(Session& session, absl::string_view job);
 absl::StatusOr<std::string> KeyFor(const ResolvedJob& job, absl::string_view text);
 
 // Reads the job, makes a plan of a person's with `make`, and writes it; from the start again where
-// another planner came between. Aborted after some tries.
+// another planner came between (plan_tries.h). Aborted after many of those.
 absl::Status PlanAndWrite(Session& session, absl::string_view job,
                           const std::function<absl::StatusOr<PlanWrite>(const Planned&)>& make);
 

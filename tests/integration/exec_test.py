@@ -90,6 +90,26 @@ class Exec(ExecCase):
         self.expect(0, 'recon', *config, '--retry', run=run)
         self.assertEqual(self.lines('ran'), self.days(2, 1, 1, 0))
 
+    def test_a_planner_whose_commit_is_slow_is_waited_for(self):
+        if self.kind == 'sqlite':
+            self.skipTest('a writer there waits for the file itself')
+        config = self.config()
+        self.ok('job', 'apply', config[1])
+        shell, begin = self.shell()
+        other = subprocess.Popen(shell, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(other.communicate)
+        other.stdin.write(begin + "begin; select name from job where name = 'recon' for update;\n")
+        other.stdin.flush()
+        self.assertEqual(other.stdout.readline(), 'recon\n')
+        owed = self.begin([MATINS, 'exec', 'recon', *config, '--', 'true'], self.env())
+        asked = self.begin([MATINS, 'run', 'recon', '--date', str(today() - timedelta(days=9))], self.env())
+        time.sleep(1)  # as long as a disk may stand still
+        self.assertEqual((owed.poll(), asked.poll()), (None, None))
+        other.stdin.write('commit;\n')
+        other.stdin.flush()
+        self.ended(asked, 0)
+        self.ended(owed, 0)
+
     def test_retries_are_made_by_the_same_call(self):
         config = self.config(backfill=f'{{ start: {today()} }}', retry='{ attempts: 3, backoff: 200ms..300ms }')
         run = ('sh', '-c', 'echo $MATINS_ATTEMPT >> ran; test $MATINS_ATTEMPT = 3')

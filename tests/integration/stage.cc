@@ -44,7 +44,7 @@ absl::Status Stage::Apply(absl::string_view name, absl::Duration lease) {
   return acts->Apply(request).status();
 }
 
-absl::Status Stage::Plan(absl::string_view job, int from, int to) {
+absl::Status Stage::Plan(absl::string_view job, int from, int to, absl::Duration in) {
   ReadDueRequest read;
   read.jobs = {std::string(job)};
   ASSIGN_OR_RETURN(const DueJobs due, store->ReadDue(read));
@@ -57,7 +57,7 @@ absl::Status Stage::Plan(absl::string_view job, int from, int to) {
   for (int n = from; n < to; ++n) {
     Intent intent;
     intent.key = KeyOf(job, n);
-    intent.due = due.now - absl::Hours(1) + absl::Milliseconds(n);
+    intent.due = due.now + in + absl::Milliseconds(n);
     intent.biz_date = absl::ToCivilDay(intent.due, absl::UTCTimeZone());
     intent.window_start = intent.window_end = intent.not_before = intent.due;
     write.intents.push_back(std::move(intent));

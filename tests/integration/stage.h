@@ -14,7 +14,7 @@
 
 namespace matins::testing {
 
-// Period n of `job` was due an hour ago; keys sort as numbers do.
+// Of period n; keys sort as numbers do.
 PeriodKey KeyOf(absl::string_view job, int n);
 
 struct Stage {
@@ -27,7 +27,8 @@ struct Stage {
                                     absl::Duration deadline = absl::Seconds(5));
   // Overlap allow, no lock: any number of its periods run at a time.
   absl::Status Apply(absl::string_view job, absl::Duration lease = absl::Seconds(30));
-  absl::Status Plan(absl::string_view job, int from, int to);
+  // Periods `from` up to `to`, due so long from now.
+  absl::Status Plan(absl::string_view job, int from, int to, absl::Duration in = -absl::Hours(1));
   absl::StatusOr<Claim> Claimed(const PeriodKey& key, absl::string_view node = "n1");
   absl::StatusOr<PeriodRow> Row(const PeriodKey& key);
 };

@@ -193,23 +193,22 @@ class StoreCase(unittest.TestCase):
     def node(self, *args):
         return Node(self, *args)
 
+    def shell(self):
+        """The database's own shell, and the input that brings it to the store's schema."""
+        if self.kind == 'sqlite':
+            return ['sqlite3', '-separator', '|', self.store[len('sqlite:'):]], '.timeout 5000\n'
+        if self.kind == 'mariadb':
+            database = self.store.rsplit('/', 1)[1]
+            return ['mariadb', '--no-defaults', '-NBn', '-h', '127.0.0.1', '-P', str(mariadb_port()), '-u', 'root', database], ''
+        url, schema = self.store.split('?schema=')
+        return ['psql', '-qAtX', '-v', 'ON_ERROR_STOP=1', url], f'set search_path = {schema};\n'
+
     def sql(self, statement):
         """Plain SQL as a person types it, with the database's own shell; rows as lists of texts."""
-        if self.kind == 'sqlite':
-            command = ['sqlite3', '-separator', '|', self.store[len('sqlite:'):], '.timeout 5000', statement]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-        elif self.kind == 'mariadb':
-            database = self.store.rsplit('/', 1)[1]
-            done = subprocess.run(['mariadb', '--no-defaults', '-NB', '-h', '127.0.0.1', '-P', str(mariadb_port()), '-u', 'root',
-                                   database, '-e', statement], capture_output=True, text=True, timeout=PATIENCE)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            return [line.split('\t') for line in done.stdout.splitlines()]
-        else:
-            url, schema = self.store.split('?schema=')
-            done = subprocess.run(['psql', '-AtX', '-v', 'ON_ERROR_STOP=1', url, '-c', f'set search_path = {schema}', '-c', statement],
-                                  capture_output=True, text=True, timeout=PATIENCE)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return [line.split('|') for line in done.stdout.splitlines() if line != 'SET']
+        command, begin = self.shell()
+        done = subprocess.run(command, input=begin + statement + ';\n', capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        return [line.split('\t' if self.kind == 'mariadb' else '|') for line in done.stdout.splitlines()]
 
     def rows(self, job):
         return {row['period']: row for row in self.json('watermark', job)['periods']}
