@@ -141,6 +141,7 @@ def make_record(folder, registered):
         baseline_version=dict(conditions=registered['baseline'], versions=known['versions'] if known else ''),
         changed_condition=dict(exactly_one=key, baseline=registered['baseline'][key], candidate=registered['candidate'][key]),
         execution=dict(experiment=told['name'], kind=told['kind'], digest=registered['digest'], promises=told['promises'], gives_up=told.get('gives_up', []), actions=told['actions'],
+                       **(dict(catches=told['catches']) if told.get('catches') else {}),
                        mutant=registered['candidate']['mutant'] if key == 'mutant' else '',
                        order=['baseline-1', 'baseline-2', 'candidate', *(['normal'] if told.get('keeps_normal') else [])]),
         evidence=sorted(name for name in keep.files(folder) if name not in ('record.json',)),

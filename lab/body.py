@@ -99,6 +99,14 @@ def effects(db, folder, guard, me, first, steps, seconds, marks):
 
 def with_done(folder, me, steps):
     """As `matins fence sql` says: the job's own writes, the fence and DONE, COMMIT at once; where another owns the period, nothing."""
+    store, ours = written(folder, me, steps)
+    store.ask('commit' if ours else 'rollback')
+    store.end()
+    return 0 if ours else STALE
+
+
+def written(folder, me, steps):
+    """All of it but the COMMIT. -> (the connection, whether this owner has the period)"""
     import prompt       # here alone: each start of each body would pay for what it imports
     with open(os.path.join(folder, 'store.url')) as f:
         store = prompt.open_prompt(f.read())
@@ -113,9 +121,7 @@ def with_done(folder, me, steps):
     ours = store.changed(text('UPDATE job_watermark')) == 1
     if ours:
         store.ask(text('INSERT INTO job_run'))
-    store.ask('commit' if ours else 'rollback')
-    store.end()
-    return 0 if ours else STALE
+    return store, ours
 
 
 if __name__ == '__main__':

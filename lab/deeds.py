@@ -9,10 +9,11 @@ import sys
 import time
 from urllib.parse import urlsplit
 
+import body
 import clock
 import prompt
 import replicas
-from nodes import Member, guards_and_bodies, label, seen, tell
+from nodes import Member, guards_and_bodies, label, seen, state_of, tell
 from program import HERE, MATINS, PATIENCE
 from proxy import Proxy
 from stores import writable
@@ -44,7 +45,8 @@ class Deeds:
                 point = self.conditions['fault.point']
             member = Member(self, len(self.nodes), self.link() if not self.nodes else None, drain=self.conditions['client.drain'],
                             program=self.older if self.older and not self.nodes else MATINS, more=self.words_of(len(self.nodes)),
-                            env={**({'MATINS_FAULTS': point} if point else {}), **(self.skew() if not self.nodes else {})})
+                            env={**({'MATINS_FAULTS': point} if point else {}), **(self.disk.env() if self.disk else {}),
+                                 **(self.skew() if not self.nodes else {})})
             self.nodes.append(member)
             member.start()
 
@@ -54,12 +56,17 @@ class Deeds:
         return ['--slots', str(c['client.slots']), *(['--label', label(number)] if c['topology.labels'] == 'own' else [])]
 
     def skew(self):
-        """The first node's own wall clock, where it is to be wrong."""
-        if not self.conditions['topology.skew']:
+        """The first node's own clocks, where they are to be wrong, or those of a machine that has slept."""
+        c = self.conditions
+        if not c['topology.skew'] and not c['topology.slept'] and c['topology.boot'] != 'its own':
             return {}
-        wrong = clock.Clock(self.conditions['topology.skew'])
-        self.addCleanup(wrong.end)
-        return wrong.env()
+        self.nodes_clock = clock.Clock(c['topology.skew'], c['topology.slept'])
+        self.addCleanup(self.nodes_clock.end)
+        return self.nodes_clock.env()
+
+    def leap_boot(self):
+        """To the first node so many seconds more have passed since its machine was started."""
+        self.nodes_clock.leap(self.conditions['fault.step'])
 
     def link(self):
         """The store as the first node sees it: through a proxy where the topology has one."""
@@ -153,6 +160,27 @@ class Deeds:
     def ballast(self):
         return os.path.join(self.server.folder if self.server else self.path('disk'), 'ballast')
 
+    def slow_writers(self):
+        """What nobody waits for is not written any more; all that was by now is on the disk."""
+        if self.server:
+            self.sql('checkpoint')
+            self.server.stop_writers()
+
+    def cut_power(self):
+        """Of all that there is, at one instant. Nodes stay dead; the store comes back with what was flushed."""
+        if self.server:
+            self.kill_machines()
+            self.server.kill()
+            self.server.again()
+            return
+        with self.store.lock:       # whoever has the file open last writes into it what the disk has forgotten
+            self.kill_machines()
+            self.disk.forget()
+
+    def kill_machines(self):
+        for number in range(len(self.nodes)):
+            self.kill_machine(number)
+
     def step_clock(self):
         self.clock.step(self.conditions['fault.step'])
 
@@ -171,6 +199,20 @@ class Deeds:
 
     def body_ended(self, n):
         self.until(f'the end of body {n}', lambda: self.booked(f'select 1 from alive where n = {int(n)} and ended is not null'))
+
+    def in_hand(self, n):
+        """So many rows that are not due yet are in a node's hands."""
+        self.until(f'{n} rows that are held', lambda: int(self.sql(
+            "select count(*) from job_watermark where status = 'PLANNED' and held_by <> ''")[0][0]) >= int(n))
+
+    def body_gone(self, n):
+        """Whatever ended it; how long it lived is told."""
+        (pid, began), = self.booked(f'select pid, began from alive where n = {int(n)}')
+        self.until(f'the end of body {n}', lambda: state_of(pid) in (None, 'Z', 'X'))
+        self.tell('a body is gone', n=int(n), lived=round(time.time() - began, 3))
+
+    def audited(self, n):
+        self.until(f'{n} audits', lambda: int(self.sql('select count(*) from job_audit where finished_at is not null')[0][0]) >= int(n))
 
     def ticked(self, n):
         """So many nodes have looked at the store's clock."""
@@ -226,6 +268,10 @@ class Deeds:
         member = self.nodes[int(number)]
         member.frozen, member.mark = guards_and_bodies(member)[0], seen([member])
         self.freeze(member.process.pid, *member.frozen)
+
+    def stop_guard(self, number):
+        """The guards alone: their node goes on, and so do the bodies."""
+        self.freeze(*guards_and_bodies(self.nodes[int(number)])[0])
 
     def freeze(self, *pids):
         """Who is stopped in the midst of a SQLite transaction stops everybody else too. That is another experiment: such a one goes on
@@ -415,6 +461,18 @@ class Deeds:
         if self.store.kind == 'sqlite' and not writable(self.store.path):
             raise Anew      # another thread of it was in a transaction, and with it everybody stands still
 
+    # ---- what a job of `commit: job` does, on a connection that outlives it -----------------------------------------------------
+
+    def write_done(self, n):
+        """All that the nth start would write with its DONE, by somebody to whom it left that; the COMMIT is still to come."""
+        job, period, fence = next(row[1:4] for row in self.starts() if row[0] == int(n))
+        self.written, self.is_owner = body.written(self.folder, dict(job=job, period=period, generation=1, fence=fence), self.conditions['job.steps'])
+
+    def commit_done(self):
+        self.written.ask('commit' if self.is_owner else 'rollback')
+        self.written.end()
+        self.tell('a late COMMIT', 'taken' if self.is_owner else 'refused')
+
     def delete_rows(self):
         self.sql('delete from job_watermark')
 
@@ -475,15 +533,22 @@ class Deeds:
 
     def audit(self):
         """Whether somebody should be alarmed, by what `matins audit` sees."""
-        told = json.loads(self.matins('audit', '-o', 'json', check=False).stdout)
+        told = json.loads(self.matins('audit', '-o', 'json', check=False, faults=self.conditions['fault.point']).stdout)
         self.tell('audited', ', '.join(finding['kind'] for finding in told['findings']), expected=told['expected'], alarms=told['alarms'])
 
     def reschedule(self, *fields):
         """Another schedule of the job from now on."""
+        self.rewrite(r'schedule: "[^"]*"', f'schedule: "{" ".join(fields)}"')
+
+    def retime(self, ttl):
+        """Another length of its leases."""
+        self.rewrite(r'ttl: \w+', f'ttl: {ttl}')
+
+    def rewrite(self, words, by):
         with open(self.path('jobs.yaml')) as f:
             text = f.read()
         with open(self.path('jobs.yaml'), 'w') as f:
-            f.write(text.replace('"0 0 * * *"', f'"{" ".join(fields)}"'))
+            f.write(re.sub(words, by, text))
         self.matins('job', 'apply', self.path('jobs.yaml'))
 
     def told_person(self, n):
@@ -508,8 +573,9 @@ TAKES_AWAY = ('kill_server', 'stop_server', 'fill_disk')
 FAULTS = (*BRINGS_BACK, *TAKES_AWAY, 'cut_replica', 'mute_link', 'deafen_link', 'slow_link', 'step_clock', 'right_clock', 'bump_epoch', 'accept_clock', 'stop', 'stop_node',
           'stop_guards', 'wake', 'wake_node', 'wake_body', 'kill_node', 'kill_machine', 'kill_body', 'delete_rows', 'drop_index', 'job_deleted',
           'flush_redis', 'rerun', 'drop_reply', 'hold_commit', 'drop_all', 'hold_all', 'release', 'blackhole', 'reset_link', 'newer_schema',
-          'right_schema', 'renew', 'hold_rows', 'hold_fences', 'backfill', 'by_hand', 'reschedule')
+          'right_schema', 'renew', 'hold_rows', 'hold_fences', 'backfill', 'by_hand', 'reschedule', 'retime', 'leap_boot', 'slow_writers',
+          'cut_power', 'stop_guard', 'write_done', 'commit_done')
 ACTIONS = {name: getattr(Deeds, name) for name in (
     *FAULTS, 'node', 'began', 'effect', 'let', 'status', 'all_settled', 'lease_over', 'pause', 'again', 'end_node', 'heard', 'stopped_itself', 'fire',
     'callers_end', 'planned', 'until_noticed', 'answer_lost', 'frozen', 'heard_unknown', 'heard_refused', 'heard_no', 'migrated', 'gone', 'caught_up', 'waiting',
-    'waits_past_lease', 'let_go', 'shut', 'audit', 'body_ended', 'logged', 'ticked', 'told_person', 'taken')}
+    'waits_past_lease', 'let_go', 'shut', 'audit', 'body_ended', 'logged', 'ticked', 'told_person', 'taken', 'in_hand', 'body_gone', 'audited')}

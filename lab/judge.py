@@ -20,7 +20,7 @@ NEEDED = ('conditions.json', 'actions.jsonl', 'business.json', 'effects.jsonl', 
 VALID, INVALID, INCONCLUSIVE = 'valid', 'invalid', 'inconclusive'
 # In these two baselines must be equal; of the others each run has its own.
 EXACT = 'settled', 'broken', 'done', 'skipped', 'failed', 'effects', 'doubled', 'missing', 'stopped'
-GRACE = 0.2     # seconds, of the lab's job
+GRACE = 0.2     # seconds, of the lab's job where its conditions have none yet
 
 
 class Sample:
@@ -68,7 +68,8 @@ class Sample:
             refusals=nodes.refusals(answers), unknown=nodes.unknowns(answers),
             resolved_yes=answers['resolve yes'], resolved_no=answers['resolve no'],
             stopped_themselves=self.actions_of_guards(), attempts_failed=sum(e['op'] == 'fail' for e in of['jr']), attempt_rows=len(self.raw('job_run')),
-            leased_past_time_out=past_time_out(of['jr'], float(c['job.timeout'].rstrip('s')) + GRACE), heartbeats=sum(e['op'] == 'hb' for e in of['jr']),
+            leased_past_time_out=past_time_out(of['jr'], float(c['job.timeout'].rstrip('s')) + c.get('job.grace', GRACE)),
+            heartbeats=sum(e['op'] == 'hb' for e in of['jr']),
             starts=len(self.business['alive']), resumed_at=max((row['resume'] for row in self.business['alive']), default=0), effects=len(self.business['entry']),
             doubled=sum(n > 1 for n in entries.values()),
             missing=sum((job, period, step) not in entries for job, period in done for step in range(1, c['job.steps'] + 1)),
@@ -79,7 +80,9 @@ class Sample:
             plan_changed=self.plans['before'] != self.plans['after'],
             dated_before_lock=self.dated_before_lock(), at_once_again=most_at_once(self.business, lambda row: 0, self.shut_at()),
             ahead_of_others=self.ahead_of_others(), audit_alarms=self.told_of('audited', 'alarms'),
-            audit_expected=self.told_of('audited', 'expected'), messages=self.told_of('messages', 'n'), ended_badly=sum(bool(a.get('badly')) for a in self.actions), starts_too_old=self.starts_too_old(), left_behind=self.left_behind(),
+            audit_expected=self.told_of('audited', 'expected'), messages=self.told_of('messages', 'n'), lived=self.told_of('a body is gone', 'lived'),
+            early_retries=early_retries(of['jr'], shortest(c['job.backoff'])), audits_missed=self.audits_missed(),
+            ended_badly=sum(bool(a.get('badly')) for a in self.actions), starts_too_old=self.starts_too_old(), left_behind=self.left_behind(),
             stopped=self.stop.get('condition', 'no'), written_after_stop=sum(self.stop.get('written_afterwards', {}).values()),
             stop_seconds=self.stop.get('seconds_to_stop', 0))
         for reason, n in reasons.items():
@@ -92,14 +95,20 @@ class Sample:
             found['duplicates'] = len(codes[0]) - len(self.business['alive'])       # that came and did no work
         return found
 
-    def actions_of_guards(self):
-        """How many runs were ended because their lease was over, or nearly so."""
-        found = 0
+    def logged(self):
+        """The lines of the nodes' logs."""
         for name in sorted(os.listdir(self.folder)):
             if name.startswith('node-'):
                 with open(self.path(name), encoding='utf-8', errors='replace') as f:
-                    found += sum(' run_ended ' in line and 'stopped: lease' in line for line in f)
-        return found
+                    yield from f
+
+    def actions_of_guards(self):
+        """How many runs were ended because their lease was over, or nearly so."""
+        return sum(' run_ended ' in line and 'stopped: lease' in line for line in self.logged())
+
+    def audits_missed(self):
+        """How often an audit told that the other one was not made."""
+        return sum('audit_finding' in line and 'was not made' in line for line in self.logged())
 
     def starts_too_old(self):
         """How many runs began after the store was of a newer program, until it was right again."""
@@ -206,6 +215,24 @@ class Sample:
         else:
             found = []
         return min(found, key=lambda f: f[0], default=(float('inf'), None, 'end'))
+
+
+def shortest(backoff):
+    """Of '100ms..2s', in seconds."""
+    text = backoff.partition('..')[0]
+    return float(text[:-2]) / 1000 if text.endswith('ms') else float(text.rstrip('s'))
+
+
+def early_retries(journal, backoff):
+    """How many attempts began before the one that failed had been so long ago."""
+    failed, found = {}, 0
+    for e in sorted((e for e in journal if e['op'] in ('fail', 'claim')), key=lambda e: e['db']):
+        key = e['job'], e['period'], e.get('gen', 1)
+        if e['op'] == 'fail':
+            failed[key] = e['db']
+        else:
+            found += e['db'] < failed.pop(key, 0) + backoff - 1e-3
+    return found
 
 
 def past_time_out(journal, timeout):
@@ -324,3 +351,15 @@ def result(verdict, why, samples, deviation=None, spread=None):
         found['seconds'] = dict(baseline=base, spread=round(spread, 3), candidate=whole[2].measures['seconds'],
                                 difference=round(by, 3) if outside else 'none: within the spread of the baseline')
     return found
+
+
+def caught(record):
+    """Of a protection taken out: the promise that was found broken first, where that is what this mutant breaks; else None. The baselines have to be good."""
+    result, catches = record['observed_result'], record['execution'].get('catches', ())
+    if result['verdict'] != INVALID or record['first_deviation']['sample'] != 'candidate':
+        return None
+    found = set(result['samples']['candidate']['violations'])
+    if found & set(catches):
+        return ', '.join(sorted(found & set(catches)))
+    deviation = record['first_deviation']
+    return deviation['what'] if not found and deviation['promise'] in (None, *catches) else None

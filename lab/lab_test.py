@@ -114,10 +114,20 @@ class Files(unittest.TestCase):
         source = os.path.join(HERE, '..', 'src', 'base', 'fault.cc')
         with open(source) as f:
             known = set(re.findall(r'\{"(\w+)", Mutant::', f.read())) - {'none'}
-        shown = {(e.candidate['mutant'], store) for store in STORES for e in (e.on(store) for e in shipped('mutants')) if e.candidate['store'] == store}
-        told = set(mutants.elsewhere())
+        shown, told = self.taken_out(), set(mutants.elsewhere())
         self.assertEqual({(name, store) for name in known for store in STORES}, shown | told)
         self.assertEqual(shown & told, set())
+
+    def taken_out(self):
+        """(protection, kind of store) of each that an experiment takes out."""
+        return {(e.candidate['mutant'], store) for store in STORES for e in (e.on(store) for e in shipped('mutants')) if e.candidate['store'] == store}
+
+    def test_the_table_of_the_docs_is_that_of_the_experiments(self):
+        with open(os.path.join(HERE, '..', 'docs', 'reliability.md')) as f:
+            rows = re.findall(r'^\| [IJ0-9, ]+ \| `(\w+)`: .* \| ([\w, ]+) \|$', f.read(), re.M)
+        stores = {'SQLite': 'sqlite', 'PostgreSQL': 'postgresql', 'MariaDB': 'mariadb'}
+        told = {(name, stores[store]) for name, where in rows for store in (stores if where == 'all three' else where.split(', '))}
+        self.assertEqual(told, self.taken_out())
 
     def test_only_a_failing_experiment_gives_promises_up(self):
         self.refused(GOOD.replace('promises =', 'gives_up = ["I11"]\npromises ='), 'gives_up')
@@ -447,9 +457,11 @@ class Runs(unittest.TestCase):
 
     def test_mutants_are_noticed(self):
         names = 'mutants.no_fence_bump', 'mutants.no_cap', 'mutants.silent_beat', 'mutants.no_fence_check', 'mutants.no_lease_check', \
-            'mutants.clock_before_lock', 'mutants.unfenced_commit'
+            'mutants.clock_before_lock', 'mutants.unfenced_commit', 'mutants.resolve_burns_nothing', 'mutants.newest_version', 'mutants.no_canary'
         told = self.lab('run', 'mutants', '--store', 'sqlite', *(word for name in names for word in ('--only', name)), '--keep', self.root)
-        self.assertIn('7 of 7 noticed', told)
+        self.assertIn('10 of 10 noticed', told)
+        with open(self.kept(1, 'report.html')) as f:
+            self.assertRegex(f.read(), r'<td>no_fence_bump</td><td>mutants.no_fence_bump</td><td>sqlite</td><td>I')
 
     def test_a_mutant_that_nobody_notices_is_told(self):
         """A scene in which the protection is not needed."""

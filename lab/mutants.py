@@ -12,18 +12,6 @@ from program import HERE
 CHANCES = 3     # real processes may miss their moment
 
 
-def caught(record, experiment):
-    """The promise that was found broken first, where that is what this mutant breaks; else None. The baselines have to be good."""
-    result = record['observed_result']
-    if result['verdict'] != judge.INVALID or record['first_deviation']['sample'] != 'candidate':
-        return None
-    found = set(result['samples']['candidate']['violations'])
-    if found & set(experiment.told['catches']):
-        return ', '.join(sorted(found & set(experiment.told['catches'])))
-    deviation = record['first_deviation']
-    return deviation['what'] if not found and deviation['promise'] in (None, *experiment.told['catches']) else None
-
-
 def elsewhere():
     """(protection, kind of store) -> why no experiment shows it"""
     with open(os.path.join(HERE, 'elsewhere.toml'), 'rb') as f:
@@ -38,7 +26,7 @@ def play(batch, store):
         folder, records, _ = batch.run()
         for record in records:
             name = record['execution']['experiment']
-            rows[name] = dict(protection=every[name].candidate['mutant'], store=store, experiment=name, caught=caught(record, every[name]),
+            rows[name] = dict(protection=every[name].candidate['mutant'], store=store, experiment=name, caught=judge.caught(record),
                               left_out=not record['observed_result']['samples'], why=record['observed_result']['why'], folder=folder)
         batch.experiments = [every[name] for name, row in rows.items() if not row['caught'] and not row['left_out']]
         if not batch.experiments:

@@ -2,6 +2,7 @@
 import fnmatch
 import os
 
+import judge
 import keep
 import plots
 from plots import text
@@ -26,6 +27,11 @@ MATRIX = (
     ('a store that a newer program has migrated', 'faults.newer_program', None),
     ('full disk (root: it mounts a small one)', 'faults.disk_full (SQLite), faults.server_disk_full (PostgreSQL)', None),
     ("clock of a node wrong by years, clock of the store stepped (needs cc)", 'faults.node_clock, faults.clock_back, faults.clock_forward', None),
+    ('a node whose time since boot runs away, and one whose machine has slept (needs cc)', 'mutants.no_due_check, mutants.monotonic_clock', None),
+    ('power that fails: what was not flushed is lost (needs cc)', 'mutants.no_flush', None),
+    ('guard stopped alone', 'mutants.beat_moves_time_out, soak', None),
+    ("a job's own COMMIT that comes late", 'mutants.resolve_burns_nothing, mutants.naive_resolve*', None),
+    ('an audit that is not made, or sees nothing', 'mutants.no_watch, mutants.no_canary', None),
     ('one node out of it for good: deaf, or stopped', 'soak (busy), the simulator', None),
     ('Redis forgets its keys', 'locks.redis', None), ('a job that always fails', 'faults.failing, misfires.failing', None),
     ('lost packets, cuts between machines', None, 'need root and network namespaces; the links here are cut, muted, deaf and slow by a proxy'),
@@ -33,13 +39,13 @@ MATRIX = (
 NOT_COVERED = (
     'machines: every node runs on this one, so that lost packets and clocks of several machines are not in it',
     'root: no netem, no cgroup freezer; without it no full disk either',
-    'power: a server that is killed loses what a machine without power would not keep, and the other way round',
+    'power, but for mutants.no_flush: a server that is killed loses what a machine without power would not keep, and the other way round',
     'size and duration: samples of seconds with a few periods; `matins lab soak` is the long form',
     "the business's own code: the lab's job stands for it")
 
 
 def write(folder, told, records):
-    value = dict(run=told, scope=scope(told, records), records=records, table=table(records))
+    value = dict(run=told, scope=scope(told, records), records=records, table=table(records), protections=protections(records))
     keep.write_json(os.path.join(folder, 'report.json'), value)
     keep.write(os.path.join(folder, 'report.html'), page(value, folder))
 
@@ -82,6 +88,20 @@ def table(records):
     return found
 
 
+def protections(records):
+    """Protection x experiment: as what each that was taken out was noticed, or that it was not."""
+    return [dict(protection=r['execution']['mutant'], store=r['baseline_version']['conditions']['store'], experiment=r['execution']['experiment'],
+                 noticed=judge.caught(r) or '') for r in records if r['execution'].get('catches')]
+
+
+def protections_of(rows):
+    if not rows:
+        return ''
+    return ('<h2>Protections taken out</h2><table><tr><th>protection</th><th>experiment</th><th>store</th><th>noticed as</th></tr>' + ''.join(
+        f'<tr><td>{text(row["protection"])}</td><td>{text(row["experiment"])}</td><td>{text(row["store"].partition("://")[0])}</td>'
+        f'<td>{text(row["noticed"]) or mark("invalid", "not noticed")}</td></tr>' for row in rows) + '</table>')
+
+
 def page(value, folder):
     told, found = value['scope'], value['records']
     count = {v: sum(r['observed_result']['verdict'] == v for r in found) for v in COLOURS}
@@ -96,13 +116,14 @@ def page(value, folder):
         '<h2>Promises</h2><table><tr><th>promise</th><th>experiments</th></tr>', *(
             f'<tr><td>{text(promise)}</td><td>' + ', '.join(f'{mark(e["verdict"])} {text(e["experiment"])}' +
                                                              (f' without {text(e["mutant"])}' if e['mutant'] else '') for e in tried) + '</td></tr>'
-            for promise, tried in sorted(value['table'].items(), key=lambda kv: (len(kv[0]), kv[0]))), '</table><h2>Experiments</h2>']
+            for promise, tried in sorted(value['table'].items(), key=lambda kv: (len(kv[0]), kv[0]))), '</table>',
+        protections_of(value['protections']), '<h2>Experiments</h2>']
     parts += [experiment(r, folder) for r in found]
     return ''.join(parts) + '</html>\n'
 
 
-def mark(verdict):
-    return f'<b class="v" style="background:{COLOURS[verdict]}">{verdict}</b>'
+def mark(verdict, words=None):
+    return f'<b class="v" style="background:{COLOURS[verdict]}">{words or verdict}</b>'
 
 
 def broke_first(records):

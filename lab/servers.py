@@ -89,6 +89,14 @@ class Server:
         self.process.wait(PATIENCE)
         eventually('the end of all its processes', lambda: all(state_of(pid) in (None, 'Z', 'X') for pid in pids))
 
+    def stop_writers(self):
+        """Those that write what no caller waits for."""
+        for pid in self.processes():
+            with open(f'/proc/{pid}/cmdline', 'rb') as f:
+                title = f.read()
+            if any(name in title for name in self.WRITERS):
+                tell(pid, signal.SIGSTOP)
+
     def tell_all(self, number):
         for pid in self.processes():
             tell(pid, number)
@@ -117,9 +125,10 @@ def small_disk(folder, mebibytes):
 
 class Postgres(Server):
     kind = 'postgresql'
+    WRITERS = b'walwriter', b'checkpointer', b'background writer'
     ending = signal.SIGINT      # waits for nobody
 
-    def __init__(self, **more):
+    def __init__(self, options=(), **more):
         initdb, self.postgres, self.psql = program('initdb', 'postgresql'), program('postgres', 'postgresql'), program('psql', 'postgresql-client')
         super().__init__(**more)
         self.user = {}
@@ -129,14 +138,15 @@ class Postgres(Server):
             shutil.chown(self.folder, name)
             os.chmod(self.folder, 0o755)
             open(self.log, 'a').close()
-        self.data = os.path.join(self.folder, 'data')
+        self.options, self.data = options, os.path.join(self.folder, 'data')
         run([initdb, '-D', self.data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'], cwd=self.folder, **self.user)
         self.begin()
 
     def begin(self):
         self.start([self.postgres, '-D', self.data, '-c', 'listen_addresses=127.0.0.1', '-p', str(self.port), '-c', 'unix_socket_directories=',
                     '-c', 'max_connections=200', '-c', 'log_lock_waits=on', '-c', 'log_min_duration_statement=1000',
-                    '-c', 'deadlock_timeout=500ms', '-c', 'hot_standby=on'], self.answers, cwd=self.folder, **self.user)
+                    '-c', 'deadlock_timeout=500ms', '-c', 'hot_standby=on',
+                    *(word for option in self.options for word in ('-c', option))], self.answers, cwd=self.folder, **self.user)
 
     def url(self):
         return f'postgresql://postgres@127.0.0.1:{self.port}/postgres'

@@ -1,5 +1,6 @@
-/* Preloaded into a process: its wall clock is off by MATINS_TEST_SKEW_S seconds, and by what the file MATINS_LAB_CLOCK says, which may
-   change while the process runs: eight bytes, microseconds as an int64 of this machine. The monotonic clocks stay as they are. */
+/* Preloaded into a process. Its wall clock is off by MATINS_TEST_SKEW_S seconds, and by what the file MATINS_LAB_CLOCK says, which may
+   change while the process runs: two numbers of eight bytes, microseconds as int64 of this machine, the second of which is by how much
+   its time since boot is ahead. Its monotonic clock, which stands still while a machine sleeps, is MATINS_LAB_SLEPT_S seconds behind. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -11,32 +12,50 @@
 #include <unistd.h>
 
 static const volatile int64_t* File(void) {
-  static const volatile int64_t none;
+  static const volatile int64_t none[2];
   const char* path = getenv("MATINS_LAB_CLOCK");
   const int file = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return &none;
-  void* mapped = mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, file, 0);
+  if (file < 0) return none;
+  void* mapped = mmap(NULL, 2 * sizeof(int64_t), PROT_READ, MAP_SHARED, file, 0);
   close(file);
-  return mapped == MAP_FAILED ? &none : (const volatile int64_t*)mapped;
+  return mapped == MAP_FAILED ? none : (const volatile int64_t*)mapped;
 }
 
-static int64_t SkewMicros(void) {
+static int64_t MicrosOf(const char* variable) {
+  const char* text = getenv(variable);
+  return text == NULL ? 0 : (int64_t)atol(text) * 1000000;
+}
+
+static int64_t OffBy(clockid_t clock) {
   static const volatile int64_t* volatile told;
-  static int64_t fixed;
+  static int64_t fixed, slept;
   if (told == NULL) {
-    const char* text = getenv("MATINS_TEST_SKEW_S");
-    fixed = text == NULL ? 0 : (int64_t)atol(text) * 1000000;
+    fixed = MicrosOf("MATINS_TEST_SKEW_S");
+    slept = MicrosOf("MATINS_LAB_SLEPT_S");
     told = File();
   }
-  return fixed + *told;
+  switch (clock) {
+    case CLOCK_REALTIME:
+    case CLOCK_REALTIME_COARSE:
+      return fixed + told[0];
+    case CLOCK_BOOTTIME:
+      return told[1];
+    case CLOCK_MONOTONIC:
+    case CLOCK_MONOTONIC_COARSE:
+    case CLOCK_MONOTONIC_RAW:
+      return -slept;
+    default:
+      return 0;
+  }
 }
 
 int clock_gettime(clockid_t clock, struct timespec* at) {
   static int (*real)(clockid_t, struct timespec*);
   if (real == NULL) real = (int (*)(clockid_t, struct timespec*))dlsym(RTLD_NEXT, "clock_gettime");
   const int answer = real(clock, at);
-  if (answer == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) {
-    const int64_t micros = SkewMicros() + at->tv_nsec / 1000;
+  const int64_t off = answer == 0 ? OffBy(clock) : 0;
+  if (off != 0) {
+    const int64_t micros = off + at->tv_nsec / 1000;
     const int64_t rest = (micros % 1000000 + 1000000) % 1000000;
     at->tv_sec += (micros - rest) / 1000000;
     at->tv_nsec = rest * 1000 + at->tv_nsec % 1000;

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import body
 import clock
+import disk
 import judge
 import replicas
 import soak_body
@@ -29,6 +30,7 @@ from servers import Servers, small_disk
 from watch import Watch
 
 FILE_DISK, SERVER_DISK = 8, 256      # MiB that a small disk has
+NO_FLUSH = dict(postgresql=['synchronous_commit=off'], mariadb=['--innodb-flush-log-at-trx-commit=0'])      # unless a session asks for it
 
 
 class Stopped(Exception):
@@ -44,7 +46,7 @@ class Stage(Deeds):
         self.exits = ExitStack()
         self.folder = tempfile.mkdtemp(prefix='mtl')
         self.exits.callback(shutil.rmtree, self.folder, True)
-        self.told, self.nodes, self.callers, self.held, self.planned_before = [], [], [], None, ''
+        self.told, self.nodes, self.callers, self.held, self.written, self.disk, self.planned_before = [], [], [], None, None, None, ''
         self.watch, self.server, self.clock, self.logs = None, None, None, []      # logs: (name, path, where it begins)
         try:
             self.prepare()
@@ -110,7 +112,7 @@ class Stage(Deeds):
                 small_disk(self.path('disk'), FILE_DISK)
                 self.addCleanup(subprocess.run, ['umount', '-l', self.path('disk')])
             url = f'sqlite:{self.folder}/disk/matins.db'
-        elif self.conditions['topology.server'] == 'own' or self.clock:
+        elif self.conditions['topology.server'] == 'own' or self.conditions['topology.disk'] == 'forgetful' or self.clock:
             url = self.own_server(kind).fresh(name)
             self.logs.append(('server.log', self.server.log, 0))
             if hasattr(self.server, 'standby'):
@@ -138,6 +140,11 @@ class Stage(Deeds):
             f.write(self.jobs())
         if self.conditions['client.door'] == 'exec':
             self.matins('job', 'apply', self.path('jobs.yaml'))
+        if self.conditions['topology.disk'] == 'forgetful':
+            self.matins('job', 'apply', self.path('jobs.yaml'), whole=True)
+            if kind == 'sqlite':
+                self.disk = disk.ForgetfulDisk(self.path('disk'))
+                self.addCleanup(self.disk.end)
 
     def beside_the_rows(self):
         """What a job needs that writes its effects and its DONE into the store."""
@@ -149,8 +156,9 @@ class Stage(Deeds):
 
     def own_server(self, kind):
         c = self.conditions
+        late = dict(options=NO_FLUSH[kind]) if c['topology.disk'] == 'forgetful' else {}
         self.server = replicas.pair(kind, c['topology.replication']) if c['topology.replication'] != 'none' else Servers.own(
-            kind, preload=self.clock and self.clock.env(), disk=SERVER_DISK if c['topology.disk'] == 'small' else 0)
+            kind, preload=self.clock and self.clock.env(), disk=SERVER_DISK if c['topology.disk'] == 'small' else 0, **late)
         self.addCleanup(self.server.stop)
         return self.server
 
@@ -171,6 +179,7 @@ class Stage(Deeds):
         commit = 'commit: job, ' if c['job.commit'] == 'job' else ''
         window = f', source_window: {c["job.source_days"]}d' if c['job.source_days'] else ''
         work = '{ exec: true }' if c['client.door'] == 'exec' else f'{{ command: {command} }}'
+        audit, of_all = ('audit: "5-59/10 * * * *", ', 'audit: "*/10 * * * *"\n') if c['topology.audits'] == 'often' else ('', '')
         overlap = 'overlap: replace, ' if c['job.overlap'] == 'replace' else 'overlap: allow, ' if c['job.order'] == 'none' else ''
         order = f', order: {c["job.order"]}' if c['job.order'] != 'usual' else ''
 
@@ -184,15 +193,17 @@ class Stage(Deeds):
         names = ['work', *(f'work{n}' for n in range(2, c['job.copies'] + 1))]
         pager = [sys.executable, '-S', '-B', os.path.join(HERE, 'pager.py'), self.folder]
         alerts = f'alerts: {{ channels: {{ pager: {{ kind: command, command: {json.dumps(pager)} }} }} }}\n' if c['topology.pager'] == 'slow' else ''
-        return f'journal: full\n{alerts}{shared}jobs:' + ''.join(
-            f'\n  - {{ name: {name}, schedule: "0 0 * * *", period: day, biz_date: -1d, misfire: {c["job.misfire"]}, {overlap}{of_its_own(n)}{limit}{commit}'
+        return f'journal: full\n{of_all}{alerts}{shared}jobs:' + ''.join(
+            f'\n  - {{ name: {name}, schedule: "0 0 * * *", period: day, biz_date: -1d, misfire: {c["job.misfire"]}, {overlap}{of_its_own(n)}{limit}'
+            f'{commit}{audit}'
             f'backfill: {{ {first(n)}max_periods: {c["job.max_periods"]}{order}{window}, '
             f'max_parallel: {c["job.max_parallel"]} }}, '
-            f'lock: {{ {lock} }}, start_deadline: 60s, timeout: {c["job.timeout"]}, grace: {judge.GRACE * 1000:g}ms, recovery: {c["job.recovery"]}, '
+            f'lock: {{ {lock} }}, start_deadline: 60s, timeout: {c["job.timeout"]}, grace: {c["job.grace"] * 1000:g}ms, recovery: {c["job.recovery"]}, '
             f'max_lost: 100, retry: {{ attempts: {c["job.attempts"]}, backoff: {c["job.backoff"]} }}, run: {work} }}' for n, name in enumerate(names)) + '\n'
 
-    def matins(self, *words, check=True, program=MATINS, whole=False):
-        done = subprocess.run([program, *words], env=self.env(whole), capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
+    def matins(self, *words, check=True, program=MATINS, whole=False, faults='none'):
+        env = {**self.env(whole), **({'MATINS_FAULTS': faults} if faults != 'none' else {})}
+        done = subprocess.run([program, *words], env=env, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
                               check=False)
         if check and done.returncode != 0:
             raise RuntimeError(f'matins {" ".join(words)}: {done.stdout}{done.stderr}')
@@ -301,8 +312,9 @@ class Stage(Deeds):
 
     def end(self):
         self.kill_all()
-        if self.held:
-            self.held.end()
+        for prompt in (self.held, self.written):
+            if prompt:
+                prompt.end()
         if self.store.kind != 'sqlite' and not self.server:
             name = self.store.url.rsplit('=' if self.store.kind == 'postgresql' else '/', 1)[1]
             try:

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
+#include "base/status.h"
 
 namespace matins {
 namespace {
@@ -97,7 +98,7 @@ std::atomic<Mutant>& Active() {
   return active;
 }
 
-enum class Action { kKill, kStop, kExit, kError };
+enum class Action { kKill, kStop, kExit, kError, kDoubt };
 
 struct Armed {
   std::string point;
@@ -110,7 +111,8 @@ Action ParseAction(absl::string_view text) {
   if (text == "stop") return Action::kStop;
   if (text == "exit") return Action::kExit;
   if (text == "error") return Action::kError;
-  Refuse(absl::StrCat("MATINS_FAULTS: no action '", text, "'; kill, stop, exit or error"));
+  if (text == "doubt") return Action::kDoubt;
+  Refuse(absl::StrCat("MATINS_FAULTS: no action '", text, "'; kill, stop, exit, error or doubt"));
 }
 
 class Points {
@@ -169,6 +171,8 @@ class Points {
           _exit(70);
         case Action::kError:
           return absl::UnavailableError(absl::StrCat("fault point ", point));
+        case Action::kDoubt:
+          return InDoubtError(absl::StrCat("fault point ", point, ": the answer is lost"));
       }
     }
     return absl::OkStatus();

@@ -7,9 +7,9 @@
 //
 // Points are armed by MATINS_FAULTS in the environment, "point=action[@hit],...", e.g.
 //   MATINS_FAULTS="finish.before_commit=kill@3,start.after_commit=stop"
-// with the actions kill (SIGKILL to the own process), stop (SIGSTOP), exit (_exit 70) and error
-// (the point's status), at the given hit of that point, counted from 1, or at each where none is
-// given; or by a hook in-process.
+// with the actions kill (SIGKILL to the own process), stop (SIGSTOP), exit (_exit 70), error (the
+// point's status) and doubt (the same, as of a call whose answer was lost), at the given hit of
+// that point, counted from 1, or at each where none is given; or by a hook in-process.
 #ifndef MATINS_BASE_FAULT_H_
 #define MATINS_BASE_FAULT_H_
 
@@ -97,6 +97,8 @@ absl::Status ReachFaultPoint(absl::string_view point);
   } while (false)
 // Where no status can be returned: the actions kill, stop and exit alone.
 #define MATINS_FAULT_POINT_VOID(name) ::matins::ReachFaultPoint(name).IgnoreError()
+// Whether what follows is broken: the action error.
+#define MATINS_BROKEN_AT(name) (!::matins::ReachFaultPoint(name).ok())
 #else
 constexpr bool IsMutant(Mutant) { return false; }
 #define MATINS_FAULT_POINT(name) \
@@ -105,6 +107,7 @@ constexpr bool IsMutant(Mutant) { return false; }
 #define MATINS_FAULT_POINT_VOID(name) \
   do {                                \
   } while (false)
+#define MATINS_BROKEN_AT(name) false
 #endif
 
 }  // namespace matins
