@@ -4,7 +4,7 @@ import threading
 import time
 
 # What the call that writes a run's end has in it, by the kind of store.
-COMMIT = dict(postgresql=b'select v.n, v.noted', mariadb=b'"op":"commit"')
+COMMIT = dict(postgresql=b'select v.n, v.noted', mariadb=b"r.op = 'commit'")
 
 
 class Proxy:

@@ -175,7 +175,7 @@ class Mariadb(Faults):
     loses answers."""
     kind = 'mariadb'
     MUST = *Faults.MUST, 'kill_connection', 'drop_reply'
-    CALLS = ('"op":"commit"', "r.op = 'claim'", "r.op = 'hb'", '"op":"reclaim"', "r.op = 'dispatch'")
+    CALLS = ("r.op = 'commit'", "r.op = 'claim'", "r.op = 'hb'", '"op":"reclaim"', "r.op = 'dispatch'")
 
     def places(self, nodes):
         self.proxy = fault_run.Proxy(self, mariadb_port(), 'mariadb')

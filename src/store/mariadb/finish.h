@@ -50,13 +50,14 @@ class Ends {
   // Output and figures.
   void AddEvidence(const AttemptRow& row, const Outcome& outcome);
   std::vector<Statement> Statements();
-  bool empty() const { return rows_.empty() && runs_.empty(); }
+  bool empty() const { return alike_.empty() && rows_.empty() && runs_.empty(); }
 
  private:
   void AddRun(const AttemptRow& row, const Ending& ending);
 
   const Clock clock_;
   Wakes wakes_;
+  std::map<std::string, JsonRows> alike_;  // keys, by what they are set to
   JsonRows rows_, slots_;
   Tuples runs_, outputs_, figures_;
   int64_t burnt_ = 0;

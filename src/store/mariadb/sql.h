@@ -66,7 +66,7 @@ Statement Sql(absl::string_view text, const std::vector<Value>& values = {});
 // in the array's order.
 Value JsonTable(absl::string_view json, absl::string_view columns);
 Value JsonTableOf(const Value& json, absl::string_view columns);  // of what the server has
-Value KeyTable(absl::string_view json);  // job, period
+Value KeyTable(absl::string_view json);                           // job, period
 
 class JsonRows : public ::matins::JsonRows {
  public:

@@ -92,7 +92,8 @@ Statement LockSerialised(const std::string& jobs, bool wait) {
              {JsonTable(jobs, "job name")});
 }
 
-// And the number of the limits that stand, locked against a change (limits.h).
+// And the number of the limits that stand, locked against a change (limits.h), and what only some
+// stores have.
 Statement CountAlive(int global_limit) {
   return Sql(absl::StrCat(
       "SELECT ",
@@ -101,8 +102,9 @@ Statement CountAlive(int global_limit) {
             "status = 'RUNNING') + (SELECT COUNT(*) FROM job_slot s WHERE "
             "s.until > @NOW)"
           : "0",
-      ", value, EXISTS (SELECT 1 FROM job_watermark WHERE turn > 0) FROM matins_meta WHERE name = "
-      "'limits' LOCK IN SHARE MODE"));
+      ", value, EXISTS (SELECT 1 FROM job_watermark FORCE INDEX (job_watermark_turn) WHERE "
+      "turn > 0), EXISTS (SELECT 1 FROM job_lock) FROM matins_meta WHERE name = 'limits' LOCK IN "
+      "SHARE MODE"));
 }
 
 // The first of one status' part of the index, as "DUE PERIOD"; of rows that another program wrote,
@@ -216,7 +218,8 @@ struct Facts {
   std::map<std::string, Terms> terms;
   int64_t limits_number = 0;
   bool in_turn = false;
-  bool any_after = false;  // a job waits for others
+  bool any_after = false;     // a job waits for others
+  bool any_leftover = false;  // a lock outlives its run, or has until a moment ago
 };
 
 void AddRows(Facts& facts, const Rows& rows) {
@@ -252,6 +255,7 @@ void AddFacts(Facts& read, absl::Span<const Rows> answers) {
     read.start.alive = alive.Int(0, 0);
     read.limits_number = alive.Int(0, 1);
     read.in_turn = alive.Bool(0, 2);
+    read.any_leftover = alive.Bool(0, 3);
   }
   for (int i = 0; i < jobs.size(); ++i) {
     const std::string name = jobs.Text(i, 0);
@@ -322,12 +326,12 @@ class Grants {
   void Add(Judged& judged, const Facts& facts, const StartRequest& request) {
     const PeriodRow& row = *judged.row;
     Claim claim = ClaimOf(row, facts.terms.at(row.key.job), request, facts.start.now);
-    rows_.Row().AddKey(row.key).AddTime("lease", claim.lease_until);
-    rows_.AddTime("run", claim.run_until);
+    JsonRows& rows = rows_[{claim.lease_until, claim.run_until}];
+    rows.Row().AddKey(row.key);
     if (IsMutant(Mutant::kNoFenceBump) && row.fence > 0) {
       claim.fence = row.fence;
     } else {
-      rows_.AddInt("i", static_cast<int64_t>(fences_++));
+      rows.AddInt("i", static_cast<int64_t>(fences_++));
     }
     if (claim.checkpoint > 0) checkpoints_.Row().AddKey(row.key).AddInt("gen", row.generation);
     const std::string& lock = facts.start.rows.at(row.key).lock_key;
@@ -338,20 +342,22 @@ class Grants {
   std::vector<Statement> Statements(const Facts& facts, const StartRequest& request) {
     if (rows_.empty()) return {};
     std::vector<Statement> out = TakeFences(fences_);
-    out.push_back(Sql(
-        "UPDATE ? @ROWS SET "
-        "r.status = 'RUNNING', r.fence = IF(x.i IS NULL, r.fence, ? + CAST(@matins_fence AS "
-        "SIGNED) + x.i), "
-        "r.nonce = ?, r.node = ?, r.attempts = r.attempts + 1, "
-        "r.attempts_total = r.attempts_total + 1, r.claimed_at = ?, r.op_at = ?, r.op = 'claim', "
-        "r.run_until = x.run, r.lease_until = x.lease, r.held_by = NULL, r.held_until = NULL, "
-        "r.wait_until = NULL, r.waits_for = NULL, r.reason = NULL, r.start_by = NULL, "
-        "r.checkpointed_at = NULL, r.cancel_by = NULL, r.cancel_why = NULL, "
-        "r.renewals = NULL, r.finished_at = NULL, r.ver = r.ver + 1, r.look_at = NULL",
-        {JsonTable(rows_.Take(), "job name, period name, lease time, run time, i int"),
-         facts.epoch << kEpochShift, request.nonce, request.node.name, facts.start.now,
-         facts.start.now}));
-    if (!locks_.empty()) {
+    for (auto& [until, rows] : rows_) {
+      out.push_back(Sql(
+          "UPDATE ? @ROWS SET "
+          "r.status = 'RUNNING', r.fence = IF(x.i IS NULL, r.fence, ? + CAST(@matins_fence AS "
+          "SIGNED) + x.i), "
+          "r.nonce = ?, r.node = ?, r.attempts = r.attempts + 1, "
+          "r.attempts_total = r.attempts_total + 1, r.claimed_at = ?, r.op_at = ?, r.op = 'claim', "
+          "r.lease_until = ?, r.run_until = ?, r.held_by = NULL, r.held_until = NULL, "
+          "r.wait_until = NULL, r.waits_for = NULL, r.reason = NULL, r.start_by = NULL, "
+          "r.checkpointed_at = NULL, r.cancel_by = NULL, r.cancel_why = NULL, "
+          "r.renewals = NULL, r.finished_at = NULL, r.ver = r.ver + 1, r.look_at = NULL",
+          {JsonTable(rows.Take(), "job name, period name, i int"), facts.epoch << kEpochShift,
+           request.nonce, request.node.name, facts.start.now, facts.start.now, until.first,
+           until.second}));
+    }
+    if (facts.any_leftover && !locks_.empty()) {
       out.push_back(
           Sql("DELETE k FROM ? STRAIGHT_JOIN job_lock k FORCE INDEX (PRIMARY) ON k.lock_key = "
               "x.lock_key",
@@ -384,7 +390,9 @@ class Grants {
   }
 
  private:
-  JsonRows rows_, locks_, checkpoints_;
+  // By the ends of lease and time-out: those of one job have the same.
+  std::map<std::pair<absl::Time, absl::Time>, JsonRows> rows_;
+  JsonRows locks_, checkpoints_;
   size_t fences_ = 0;
 };
 
