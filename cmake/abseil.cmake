@@ -1,0 +1,37 @@
+# Abseil's archives instead of its thirty shared libraries, where all of them are installed: finding, mapping and
+# binding those is a good part of the time that a short call like `matins exec` takes to start. All or none: a
+# program with some of both would have two of what Abseil has once.
+option(MATINS_STATIC_ABSEIL "Link Abseil's archives where they are installed" ON)
+
+find_package(absl REQUIRED)
+
+function(matins_link_abseil_archives)
+  get_directory_property(imported IMPORTED_TARGETS)
+  set(moves "")
+  foreach(target IN LISTS imported)
+    get_target_property(type ${target} TYPE)
+    if(NOT target MATCHES "^absl::" OR NOT type STREQUAL "SHARED_LIBRARY")
+      continue()
+    endif()
+    get_target_property(configurations ${target} IMPORTED_CONFIGURATIONS)
+    foreach(configuration IN LISTS configurations)
+      get_target_property(shared ${target} IMPORTED_LOCATION_${configuration})
+      string(REGEX REPLACE "\\.so[.0-9]*$" ".a" archive "${shared}")
+      if(NOT EXISTS "${archive}")
+        return()
+      endif()
+      list(APPEND moves "${target}|${configuration}|${archive}")
+    endforeach()
+  endforeach()
+  foreach(move IN LISTS moves)
+    string(REPLACE "|" ";" parts "${move}")
+    list(GET parts 0 target)
+    list(GET parts 1 configuration)
+    list(GET parts 2 archive)
+    set_target_properties(${target} PROPERTIES IMPORTED_LOCATION_${configuration} "${archive}")
+  endforeach()
+endfunction()
+
+if(MATINS_STATIC_ABSEIL)
+  matins_link_abseil_archives()
+endif()
