@@ -126,6 +126,7 @@ def small_disk(folder, mebibytes):
 class Postgres(Server):
     kind = 'postgresql'
     WRITERS = b'walwriter', b'checkpointer', b'background writer'
+    options = ()                # of the server, besides: a standby has none
     ending = signal.SIGINT      # waits for nobody
 
     def __init__(self, options=(), **more):
