@@ -207,7 +207,7 @@ class StoreCase(unittest.TestCase):
         """Plain SQL as a person types it, with the database's own shell; rows as lists of texts."""
         command, begin = self.shell()
         done = subprocess.run(command, input=begin + statement + ';\n', capture_output=True, text=True, timeout=PATIENCE)
-        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        self.assertEqual(done.returncode, 0, done.stderr)
         return [line.split('\t' if self.kind == 'mariadb' else '|') for line in done.stdout.splitlines()]
 
     def rows(self, job):
