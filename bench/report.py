@@ -138,7 +138,9 @@ class Before:
         heading, *lines = section.splitlines()
         rows = [[cell.strip() for cell in line.strip('|').split('|')] for line in lines if line.startswith('| ')]
         if heading == 'Goals':
-            self.goals = {(row[0], row[1]): row for row in rows[1:] if row[4] != 'not measured'}
+            kept = [line for line in lines if line.startswith('| ')][1:]
+            # A goal's text, without the peer that was the best then.
+            self.goals = {(row[0], row[1].split(', ')[0]): (line, row[4]) for row, line in zip(rows[1:], kept) if row[4] != 'not measured'}
         elif rows and rows[0][0] == 'measure':
             self.cells.update({row[0]: dict(zip(rows[0], row)) for row in rows[1:]})
             commands = section.split('```')[1].strip().splitlines()
@@ -182,10 +184,10 @@ def goals_section(results, table, before):
         for goal in measure.goals:
             found, reached, other = judge.judged(results, table, measure, goal)
             text = goal_text(goal) + (f', {other}' if goal.to == 'peers' and other else '')
-            earlier = next((row for key, row in before.goals.items() if key[0] == measure.name and key[1].startswith(goal_text(goal))), None)
-            if earlier and measure.name not in results['measures']:
-                counts[{'reached': True, '**missed**': False}.get(earlier[4])] += 1
-                lines.append(re.sub(r'\|  (?=\|)', '| ', f'| {" | ".join(earlier)} |'))
+            if measure.name not in results['measures'] and (earlier := before.goals.get((measure.name, goal_text(goal)))):
+                line, verdict = earlier
+                counts[{'reached': True, '**missed**': False}.get(verdict)] += 1
+                lines.append(line)
                 continue
             counts[reached] += 1
             if found is None:

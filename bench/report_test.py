@@ -87,6 +87,10 @@ class Document(unittest.TestCase):
         self.assertIn('Of 3 goals 1 are reached, 1 missed, 1 not known.', text)
         self.assertEqual(text.count('run ours'), 1)
 
+    def test_keeps_no_verdict_on_a_goal_that_is_another_now(self):
+        before = self.written(measured(ours=[50])).replace('| ours | per_second ≥ 100 |', '| ours | per_second ≥ 100.5 |')
+        self.assertIn('| ours | per_second ≥ 100 | | | not measured |', self.written(measured(), before))
+
     def test_keeps_what_was_written_by_hand(self):
         first = self.written(measured(ours=[50]))
         told = first.replace('<!-- by hand: g -->\n', '<!-- by hand: g -->\nThe disk is slow.\n')
