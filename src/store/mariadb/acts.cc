@@ -145,10 +145,6 @@ Statement AliveOf(absl::string_view job) {
       {job});
 }
 
-void Append(std::vector<Statement>& to, std::vector<Statement> more) {
-  for (Statement& s : more) to.push_back(std::move(s));
-}
-
 }  // namespace
 
 absl::Status MariadbActs::Suspend(absl::string_view job, const Act& act) {

@@ -149,4 +149,8 @@ AttemptRow ReadRow(const Rows& rows, int i, int c) {
   return row;
 }
 
+void Append(std::vector<Statement>& to, std::vector<Statement> more) {
+  for (Statement& s : more) to.push_back(std::move(s));
+}
+
 }  // namespace matins::mariadb

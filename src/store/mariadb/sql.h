@@ -59,6 +59,7 @@ class Tuples {
 // mutant: the clock as it was before the rows were locked); "@ROWS" and "@JOBS", behind a JsonTable
 // with a column `job` (and `period`), by the join with job_watermark as r, or job as j, by key.
 Statement Sql(absl::string_view text, const std::vector<Value>& values = {});
+void Append(std::vector<Statement>& to, std::vector<Statement> more);
 
 // "JSON_TABLE(...) AS x": a JSON array of JsonRows as a table. `columns` are "name type, ..." of
 // the types int, num, bool, time, day, name (a job's or period's), key (a lock's) and text; what is

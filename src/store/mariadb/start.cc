@@ -490,10 +490,6 @@ class Looking {
  private:
   static constexpr size_t kDecide = 4;
 
-  static void Append(std::vector<Statement>& to, std::vector<Statement> more) {
-    for (Statement& s : more) to.push_back(std::move(s));
-  }
-
   // Reads what decides about rows that are locked. Of those that are known the holder of a lock is
   // asked only where they have one.
   std::vector<Statement> Decide(const std::vector<PeriodKey>& keys) const {
