@@ -290,8 +290,9 @@ const char* const kTriggers[] = {
         SET settled = (SELECT j.floor FROM job j WHERE j.name = OLD.job_name FOR UPDATE);
         IF NOT (settled IS NOT NULL AND due <= settled AND OLD.status IN ('DONE', 'SKIPPED')) THEN
           INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) VALUES
-            (UTC_TIMESTAMP(6), 'reopened', OLD.job_name, OLD.period, OLD.generation + 1, 'delete',
-             'the row was deleted', JSON_OBJECT('old_status', OLD.status,
+            (GREATEST(UTC_TIMESTAMP(6), COALESCE(OLD.op_at, UTC_TIMESTAMP(6))), 'reopened',
+             OLD.job_name, OLD.period, OLD.generation + 1, 'delete', 'the row was deleted',
+             JSON_OBJECT('old_status', OLD.status,
                'old_fence', CAST(OLD.fence AS CHAR), 'lease_until',
                TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00',
                  CASE WHEN OLD.status = 'RUNNING' THEN OLD.lease_until ELSE OLD.wait_until END)));

@@ -107,8 +107,8 @@ constexpr char kDeleteTrigger[] = R"(create function @.matins_row_deleted()
       return null;
     end if;
     insert into @.job_event(at, kind, job, period, generation, who, why, detail)
-      values (clock_timestamp(), 'reopened', old.job_name, old.period, old.generation + 1,
-              'delete', 'the row was deleted',
+      values (greatest(clock_timestamp(), old.op_at), 'reopened', old.job_name, old.period,
+              old.generation + 1, 'delete', 'the row was deleted',
               json_build_object('old_status', old.status, 'old_fence', old.fence::text,
                 'lease_until', (extract(epoch from case when old.status = 'RUNNING' then
                   old.lease_until else old.wait_until end) * 1000000)::bigint)::text);
@@ -283,8 +283,8 @@ constexpr char kDeleteLeavesSlot[] = R"(create or replace function @.matins_row_
       return null;
     end if;
     insert into @.job_event(at, kind, job, period, generation, who, why, detail)
-      values (clock_timestamp(), 'reopened', old.job_name, old.period, old.generation + 1,
-              'delete', 'the row was deleted',
+      values (greatest(clock_timestamp(), old.op_at), 'reopened', old.job_name, old.period,
+              old.generation + 1, 'delete', 'the row was deleted',
               json_build_object('old_status', old.status, 'old_fence', old.fence::text,
                 'lease_until', (extract(epoch from case when old.status = 'RUNNING' then
                   old.lease_until else old.wait_until end) * 1000000)::bigint)::text);

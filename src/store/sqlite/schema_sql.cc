@@ -152,8 +152,10 @@ CREATE INDEX job_event_reopened ON job_event (job, period, id) WHERE kind = 'reo
 CREATE INDEX job_figure_by_period ON job_figure (job_name, period, name);
 )sql";
 
-// None of them asks matins_now(): plain sqlite3 must be able to insert and delete. A row of another
-// program has no due instant; after a deletion it is of the generation that the deletion opened.
+// None of them asks matins_now(): plain sqlite3 must be able to insert and delete. Its own clock
+// has whole milliseconds, so a deletion is told of at the row's last change if that is later. A row
+// of another program has no due instant; after a deletion it is of the generation that the deletion
+// opened.
 const char kTriggers[] = R"sql(
 CREATE TRIGGER job_watermark_foreign AFTER INSERT ON job_watermark WHEN new.period = ''
 BEGIN
@@ -183,8 +185,8 @@ WHEN old.period <> '' AND old.op <> 'withdrawn' AND (old.status NOT IN ('DONE', 
   coalesce(old.due_at > (SELECT floor FROM job WHERE name = old.job_name), 1))
 BEGIN
   INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) VALUES (
-    CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER), 'reopened', old.job_name,
-    old.period, old.generation + 1, 'delete', 'the row was deleted',
+    max(CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER), coalesce(old.op_at, 0)),
+    'reopened', old.job_name, old.period, old.generation + 1, 'delete', 'the row was deleted',
     json_object('old_status', old.status, 'old_fence', CAST(old.fence AS TEXT),
       'lease_until', CASE WHEN old.status = 'RUNNING' THEN old.lease_until ELSE old.wait_until END));
   UPDATE job SET revision = revision + 1, next_look = 0,
@@ -269,8 +271,8 @@ WHEN old.period <> '' AND old.op <> 'withdrawn' AND (old.status NOT IN ('DONE', 
   coalesce(old.due_at > (SELECT floor FROM job WHERE name = old.job_name), 1))
 BEGIN
   INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) VALUES (
-    CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER), 'reopened', old.job_name,
-    old.period, old.generation + 1, 'delete', 'the row was deleted',
+    max(CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER), coalesce(old.op_at, 0)),
+    'reopened', old.job_name, old.period, old.generation + 1, 'delete', 'the row was deleted',
     json_object('old_status', old.status, 'old_fence', CAST(old.fence AS TEXT),
       'lease_until', CASE WHEN old.status = 'RUNNING' THEN old.lease_until ELSE old.wait_until END));
   UPDATE job SET revision = revision + 1, next_look = 0,
