@@ -6,7 +6,7 @@ import subprocess
 from urllib.parse import urlsplit
 
 END = 'matins-lab-end'
-NO_FENCES = 'hold_fences: fences are taken from PostgreSQL\'s sequence; write only_on = ["postgresql"]'
+NO_FENCES = 'hold_fences: a SQLite store has one writer at a time; write only_on = ["postgresql", "mariadb"]'
 
 
 class Prompt:
@@ -31,9 +31,6 @@ class Prompt:
         self.ask(self.begin)
         self.ask('select 1 from job_watermark for update')
         self.has_rows = True
-
-    def hold_fences(self):
-        raise RuntimeError(NO_FENCES)
 
     def end(self):
         if self.client.poll() is None:
@@ -73,6 +70,10 @@ class MariadbPrompt(Prompt):
 
     def changed(self, statement):
         return int(self.ask(f'{statement}; select row_count()')[-1][0])
+
+    def hold_fences(self):
+        """The whole table: who waits for a row gives up after a second, who waits for a table after the call's deadline."""
+        self.ask('lock tables matins_fence_numbers read')
 
 
 class SqlitePrompt:

@@ -121,9 +121,11 @@ class Postgresql:
 
 class Mariadb:
     kind = 'mariadb'
-    WAITING = 'select count(*) from information_schema.processlist where db = database() and id in (0{})'
-    WHICH = dict(all='', past_lease=' and exists (select 1 from job_watermark where lease_until > utc_timestamp(6) - interval time_ms * 1000 microsecond '
-                                    'and lease_until < utc_timestamp(6))')
+    TABLE_WAIT = "state = 'Waiting for table metadata lock'"
+    WAITING = f'select count(*) from information_schema.processlist where db = database() and ({TABLE_WAIT} or id in (0{{}}))'
+    WHICH = dict(all='', fence=f" and {TABLE_WAIT} and info like 'insert into matins_fence_numbers%'",
+                 past_lease=' and exists (select 1 from job_watermark where lease_until > utc_timestamp(6) - interval time_ms * 1000 microsecond '
+                            'and lease_until < utc_timestamp(6))')
     now, seconds = 'utc_timestamp(6)', "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) / 1000000"
 
     def __init__(self, url):
@@ -169,7 +171,7 @@ class Mariadb:
         return [dict(zip(('pid', 'state', 'waits_for', 'seconds', 'query'), row)) for row in rows]
 
     def waiting(self, which):
-        """As of PostgreSQL; who waits for a fence nobody can tell."""
+        """As of PostgreSQL."""
         return int(self.sql(self.WAITING.format(''.join(f', {thread}' for thread in self.waiters())) + self.WHICH[which])[0][0])
 
     def waiters(self):
