@@ -164,6 +164,7 @@ void Connection::Drop() {
   if (conn_ != nullptr) Pq().PQfinish(conn_);
   conn_ = nullptr;
   open_ = false;
+  ahead_.reset();
   prepared_.Forget();
 }
 
@@ -242,6 +243,11 @@ absl::Status Connection::Connect() {
 }
 
 absl::Status Connection::Ready() {
+  if (ahead_) {
+    const absl::Time deadline = Monotonic() + options_.call_deadline;
+    absl::Status status = CollectAhead(deadline);
+    if (!status.ok() && Monotonic() >= deadline) return status;
+  }
   if (conn_ != nullptr) {
     pollfd fd = {Pq().PQsocket(conn_), POLLIN, 0};
     // Something unasked for has come: a notice, or the end of the connection.
@@ -253,9 +259,8 @@ absl::Status Connection::Ready() {
   return Connect();
 }
 
-absl::StatusOr<std::vector<Rows>> Connection::Send(const std::vector<Statement>& statements) {
-  const absl::Time deadline = Monotonic() + options_.call_deadline;
-  std::vector<bool> preparations;  // of what is answered, in order: whether it prepares
+absl::StatusOr<std::vector<bool>> Connection::Queue(const std::vector<Statement>& statements) {
+  std::vector<bool> preparations;
   for (const Statement& statement : statements) {
     std::vector<const char*> values;
     std::vector<int> lengths, formats;
@@ -264,7 +269,7 @@ absl::StatusOr<std::vector<Rows>> Connection::Send(const std::vector<Statement>&
       lengths.push_back(p.value ? static_cast<int>(p.value->size()) : 0);
       formats.push_back(p.binary ? 1 : 0);
     }
-    const PreparedStatements::Use use = prepared_.Next(statement.sql);
+    const PreparedStatements::Use use = prepared_.Next(statement.sql, statement.comes_again);
     const char* const name = use.name.c_str();
     const char* const sql = statement.sql.c_str();
     preparations.push_back(use.how == PreparedStatements::How::kPrepare);
@@ -281,6 +286,12 @@ absl::StatusOr<std::vector<Rows>> Connection::Send(const std::vector<Statement>&
     if (sent != 1) return Lost("cannot send");
   }
   if (Pq().PQpipelineSync(conn_) != 1) return Lost("cannot send");
+  return preparations;
+}
+
+absl::StatusOr<std::vector<Rows>> Connection::Send(const std::vector<Statement>& statements) {
+  const absl::Time deadline = Monotonic() + options_.call_deadline;
+  ASSIGN_OR_RETURN(const std::vector<bool> preparations, Queue(statements));
   std::vector<Rows> rows;
   const absl::Status status = Collect(preparations, deadline, rows);
   prepared_.Settle();
@@ -288,6 +299,24 @@ absl::StatusOr<std::vector<Rows>> Connection::Send(const std::vector<Statement>&
   RETURN_IF_ERROR(status);
   if (rows.size() != statements.size()) return Lost("an answer is missing");
   return rows;
+}
+
+void Connection::WriteAhead(const std::vector<Statement>& statements) {
+  if (conn_ == nullptr || open_ || ahead_ || prepared_.stopped()) return;
+  absl::StatusOr<std::vector<bool>> queued = Queue(Framed(kBegin, statements, "COMMIT"));
+  if (!queued.ok()) return;
+  ahead_ = *std::move(queued);
+  Pq().PQflush(conn_);  // whatever does not go now goes when the answers are taken
+}
+
+absl::Status Connection::CollectAhead(absl::Time deadline) {
+  const std::vector<bool> preparations = *std::exchange(ahead_, std::nullopt);
+  std::vector<Rows> rows;
+  absl::Status status = Collect(preparations, deadline, rows);
+  prepared_.Settle();
+  if (conn_ == nullptr) return status;
+  if (!status.ok()) Rollback();
+  return absl::OkStatus();
 }
 
 // Reads up to the pipeline's end; the first error is answered, and what follows it was not run.
@@ -360,15 +389,22 @@ Statement Connection::Settings() const {
 }
 
 // `statements` in a transaction; `end` "": it goes on.
+std::vector<Statement> Connection::Framed(absl::string_view begin,
+                                          const std::vector<Statement>& statements,
+                                          absl::string_view end) const {
+  std::vector<Statement> all = {{std::string(begin), {}}, Settings()};
+  if (IsMutant(Mutant::kClockBeforeLock)) all.push_back({preamble_, {}});
+  all.insert(all.end(), statements.begin(), statements.end());
+  if (!end.empty()) all.push_back({std::string(end), {}});
+  return all;
+}
+
 absl::StatusOr<std::vector<Rows>> Connection::SendFramed(absl::string_view begin,
                                                          const std::vector<Statement>& statements,
                                                          absl::string_view end) {
-  std::vector<Statement> all = {{std::string(begin), {}}, Settings()};
-  if (IsMutant(Mutant::kClockBeforeLock)) all.push_back({preamble_, {}});
-  const auto head = static_cast<std::ptrdiff_t>(all.size());
-  all.insert(all.end(), statements.begin(), statements.end());
-  if (!end.empty()) all.push_back({std::string(end), {}});
-  ASSIGN_OR_RETURN(const std::vector<Rows> rows, Send(all));
+  ASSIGN_OR_RETURN(const std::vector<Rows> rows, Send(Framed(begin, statements, end)));
+  const size_t tail = end.empty() ? 0 : 1;
+  const auto head = static_cast<std::ptrdiff_t>(rows.size() - statements.size() - tail);
   // A pooler greets with a process of its own making.
   if (conn_ != nullptr && rows[1].Int(0, 0) != Pq().PQbackendPID(conn_)) prepared_.Stop();
   return std::vector<Rows>(rows.begin() + head, rows.end() - (end.empty() ? 0 : 1));

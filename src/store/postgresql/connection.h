@@ -66,6 +66,7 @@ struct Parameter {
 struct Statement {
   std::string sql;
   std::vector<Parameter> params;
+  bool comes_again = false;  // prepared when it comes for the first time
 };
 
 // The SQLSTATE of a server's error, "" where the server said nothing.
@@ -110,6 +111,10 @@ class Connection {
   absl::StatusOr<std::vector<Rows>> More(const std::vector<Statement>& statements);
   absl::StatusOr<std::vector<Rows>> Commit(const std::vector<Statement>& statements);
   void Rollback();
+  // As Write, but nobody waits: what is called next takes the answers first. For what is worth
+  // doing while there is nothing else to do, and harmless where it fails. Does nothing behind a
+  // pooler, where the next transaction is another server process's.
+  void WriteAhead(const std::vector<Statement>& statements);
 
   // Bare statements with no transaction of ours around them (LISTEN, NOTIFY).
   absl::StatusOr<std::vector<Rows>> Bare(const std::vector<Statement>& statements);
@@ -135,11 +140,16 @@ class Connection {
   absl::Status Ready();  // connected, and the socket is not known to be dead
   absl::StatusOr<std::vector<Rows>> Open(absl::string_view begin, bool writes,
                                          const std::vector<Statement>& statements);
+  // Queues `statements`; answers, of what will be answered in order, whether it prepares.
+  absl::StatusOr<std::vector<bool>> Queue(const std::vector<Statement>& statements);
   absl::StatusOr<std::vector<Rows>> Send(const std::vector<Statement>& statements);
+  std::vector<Statement> Framed(absl::string_view begin, const std::vector<Statement>& statements,
+                                absl::string_view end) const;
   absl::Status Await(short events, absl::Time deadline);
   absl::StatusOr<std::vector<Rows>> SendFramed(absl::string_view begin,
                                                const std::vector<Statement>& statements,
                                                absl::string_view end);
+  absl::Status CollectAhead(absl::Time deadline);
   absl::Status Collect(const std::vector<bool>& preparations, absl::Time deadline,
                        std::vector<Rows>& rows);
   absl::Status Lost(absl::string_view what);
@@ -150,6 +160,7 @@ class Connection {
   pg_conn* conn_ = nullptr;
   bool open_ = false;  // a transaction of Begin
   bool writes_ = false;
+  std::optional<std::vector<bool>> ahead_;  // WriteAhead's, as of Queue, until it is answered
   std::string preamble_;
   bool by_keys_ = false;
   absl::Time next_try_ = absl::InfinitePast();  // of the monotonic clock

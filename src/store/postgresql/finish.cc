@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
@@ -244,7 +245,23 @@ std::vector<Statement> FinishStatements(const Session& session,
           wake ? Freed(session, requests, part) : session.Of(kAnyWait)};
 }
 
+// Plans that serve any values are made once.
+constexpr char kOnePlan[] = "set local plan_cache_mode = force_generic_plan";
+
 }  // namespace
+
+// Of a server process that has not seen them the statements of an end take a good part of its time:
+// they are parsed and planned while the run is at work, by ending nothing.
+void PostgresStore::GetReadyToFinish(const Claim& claim, const NodeId& node) {
+  if (std::exchange(ready_to_finish_, true)) return;
+  const FinishRequest likely = {TicketOf(claim), {}, node.name};
+  std::vector<Statement> statements =
+      FinishStatements(session_, {&likely, 1}, {0}, Locking::kSkip, wakes_);
+  for (Statement& statement : statements) statement.comes_again = true;
+  statements[0].params[0] = "{}";  // says how many rows there are
+  statements.insert(statements.begin(), {kOnePlan});
+  session_.connection.WriteAhead(statements);
+}
 
 absl::StatusOr<std::vector<Refusal>> PostgresStore::Finish(
     absl::Span<const FinishRequest> requests) {
@@ -268,10 +285,13 @@ absl::StatusOr<std::vector<Refusal>> PostgresStore::Finish(
   };
   const auto batch = [&](const std::vector<size_t>& part, Locking locking) -> absl::Status {
     MATINS_FAULT_POINT("finish.before_commit");  // crash here: the lease ends, reap takes it
-    ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.Retried([&] {
-      return session_.Write(FinishStatements(session_, requests, part, locking, wakes_),
-                            locking == Locking::kWait, "finish.before_lock");
+    ASSIGN_OR_RETURN(std::vector<Rows> rows, session_.Retried([&] {
+      std::vector<Statement> statements =
+          FinishStatements(session_, requests, part, locking, wakes_);
+      if (ready_to_finish_) statements.insert(statements.begin(), {kOnePlan});
+      return session_.Write(statements, locking == Locking::kWait, "finish.before_lock");
     }));
+    if (ready_to_finish_) rows.erase(rows.begin());
     MATINS_FAULT_POINT("finish.after_commit");  // crash here: it stands, and nobody was told
     note_waiting(rows[1], part);
     for (int k = 0; k < rows[0].size(); ++k) {

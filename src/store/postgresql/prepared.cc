@@ -19,12 +19,13 @@ constexpr size_t kMostTexts = 250;
 PreparedStatements::PreparedStatements()
     : prefix_(absl::StrCat("matins_", absl::Hex(SystemRandom().Next(), absl::kZeroPad16), "_")) {}
 
-PreparedStatements::Use PreparedStatements::Next(const std::string& text) {
+PreparedStatements::Use PreparedStatements::Next(const std::string& text, bool at_once) {
   if (stopped_ || text.size() < kShortest) return {};
-  const auto it = names_.find(text);
+  auto it = names_.find(text);
   if (it == names_.end()) {
-    if (names_.size() < kMostTexts) names_.try_emplace(text);
-    return {};
+    if (names_.size() >= kMostTexts) return {};
+    it = names_.try_emplace(text).first;
+    if (!at_once) return {};
   }
   std::string& name = it->second;
   if (!name.empty()) return {How::kExecute, name};

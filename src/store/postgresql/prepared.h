@@ -26,8 +26,8 @@ class PreparedStatements {
     How how = How::kPlain;
     std::string name = "";
   };
-  // How the next statement of this text is sent.
-  Use Next(const std::string& text);
+  // How the next statement of this text is sent; `at_once`: it is known to come again.
+  Use Next(const std::string& text, bool at_once = false);
   // The server has answered: the oldest of those that were to be prepared is.
   void Confirm();
   // The answers are over: what was not confirmed is not there.
@@ -37,6 +37,7 @@ class PreparedStatements {
   void Forget();
   // Nor will be: transactions of this connection are given to sessions that others use too.
   void Stop();
+  bool stopped() const { return stopped_; }
 
  private:
   const std::string prefix_;  // such that no other connection has the same names

@@ -646,6 +646,11 @@ std::vector<StartAnswer> Answers(const Rows& granted, std::vector<Judged> judged
   return answers;
 }
 
+// Who has kExecLabel, a call of exec or of lock, ends on this connection what it starts here.
+bool IsCall(const NodeId& node) {
+  return std::find(node.labels.begin(), node.labels.end(), "run:exec") != node.labels.end();
+}
+
 }  // namespace
 
 absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
@@ -744,6 +749,9 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
       return j.answer.result == StartResult::kStarted;
     });
     answers.rows = Answers(any ? granted[0] : Rows(nullptr), std::move(judged), request.nonce);
+    if (IsCall(request.node) && !answers.rows.empty() && answers.rows[0].claim) {
+      GetReadyToFinish(*answers.rows[0].claim, request.node);
+    }
     return answers;
   };
   for (int tries = 0; tries < 10; ++tries) {

@@ -68,10 +68,13 @@ class PostgresStore final : public Store {
   void Interrupt() override { listener_->Interrupt(); }
 
  private:
+  void GetReadyToFinish(const Claim& claim, const NodeId& node);
+
   const std::unique_ptr<Session> owned_;
   Session& session_;
   KnownLimits limits_;
-  StartAsks asks_;      // those that there has been need of
+  StartAsks asks_;                // those that there has been need of
+  bool ready_to_finish_ = false;  // GetReadyToFinish was asked for
   bool wakes_ = false;  // rows waited for what ended runs freed, when that was looked at last
   // Tenants are served in turn, as far as was seen last; and START is to look once for rows from
   // before there were tenants.

@@ -8,6 +8,7 @@
 #include "store/postgresql/session.h"
 #include "store/postgresql/url.h"
 #include "tests/integration/stage.h"
+#include "tests/support/fault_proxy.h"
 #include "tests/support/pgbouncer_server.h"
 #include "tests/support/postgres_server.h"
 #include "tests/support/shared_server.h"
@@ -116,6 +117,71 @@ TEST(Prepared, AreForgottenWithTheirConnection) {
     ASSERT_OK_AND_ASSIGN(const int64_t next, Ask(*session, kQuestion, {absl::StrCat(i)}));
     EXPECT_EQ(next, i + 1);
   }
+}
+
+postgresql::Statement Again(absl::string_view text, std::vector<postgresql::Parameter> params) {
+  return {std::string(text), std::move(params), /*comes_again=*/true};
+}
+
+TEST(SentAhead, IsThereForWhoComesNext) {
+  ASSERT_OK_AND_ASSIGN(const auto session, SessionAt(TestPostgresUrl()));
+  ASSERT_OK(Ask(*session, kQuestion, {"1"}).status());
+  const std::string other = absl::StrCat(kQuestion, " where true");
+  session->connection.WriteAhead({Again(other, {"1"})});
+  ASSERT_OK_AND_ASSIGN(const int64_t count, Ask(*session, kCount));
+  EXPECT_EQ(count, 2) << "what was sent ahead, and what begins each transaction";
+  ASSERT_OK_AND_ASSIGN(const int64_t next, Ask(*session, other, {"41"}));
+  EXPECT_EQ(next, 42);
+}
+
+TEST(SentAhead, HasNoSayWhereItFails) {
+  ASSERT_OK_AND_ASSIGN(const auto session, SessionAt(TestPostgresUrl()));
+  ASSERT_OK(Ask(*session, kQuestion, {"1"}).status());
+  session->connection.WriteAhead({{"select 1/0", {}}, Again(kQuestion, {"1"})});
+  for (int i = 1; i < 4; ++i) {
+    ASSERT_OK_AND_ASSIGN(const int64_t next, Ask(*session, kQuestion, {absl::StrCat(i)}));
+    EXPECT_EQ(next, i + 1);
+  }
+}
+
+// Also where its answers have not been taken when the connection ends.
+TEST(SentAhead, IsForgottenWithItsConnection) {
+  ASSERT_OK_AND_ASSIGN(const auto proxy, FaultProxy::Start(TestPostgresPort()));
+  ASSERT_OK_AND_ASSIGN(const auto session, SessionAt(OnPort(TestPostgresUrl(), proxy->port())));
+  ASSERT_OK(Ask(*session, kQuestion, {"1"}).status());
+  proxy->DropReply("long enough");
+  session->connection.WriteAhead({Again(kQuestion, {"1"})});
+  ASSERT_TRUE(proxy->AwaitHits(1));
+  for (int i = 1; i < 4; ++i) {
+    ASSERT_OK_AND_ASSIGN(const int64_t next, Ask(*session, kQuestion, {absl::StrCat(i)}));
+    EXPECT_EQ(next, i + 1);
+  }
+}
+
+// A call of exec ends what it starts on the same connection: what ends it is known to the server by
+// then.
+TEST(SentAhead, AnEndIsPlannedWhileItsRunIsAtWork) {
+  ASSERT_OK_AND_ASSIGN(const auto proxy, FaultProxy::Start(TestPostgresPort()));
+  ASSERT_OK_AND_ASSIGN(Stage stage, Stage::Open(OnPort(TestPostgresUrl(), proxy->port())));
+  ASSERT_OK(stage.Apply("a"));
+  ASSERT_OK(stage.Plan("a", 0, 1));
+  StartRequest start;
+  start.node = {"call", {"run:exec"}};
+  start.nonce = 7;
+  start.keys = {KeyOf("a", 0)};
+  ASSERT_OK_AND_ASSIGN(const StartAnswers started, stage.store->Start(start));
+  ASSERT_TRUE(started.rows[0].claim);
+  const Claim& claim = *started.rows[0].claim;
+  const ExtendRequest beat = {TicketOf(claim), absl::Seconds(30)};
+  ASSERT_OK(stage.store->Extend({&beat, 1}).status());
+  proxy->DropRequest("job_run");
+  const FinishRequest end = DoneOf(claim);
+  ASSERT_OK_AND_ASSIGN(const std::vector<Refusal> ended, stage.store->Finish({&end, 1}));
+  EXPECT_EQ(ended[0].why, "");
+  EXPECT_EQ(proxy->hits(), 0) << "its text was sent";
+  proxy->Pass();
+  ASSERT_OK_AND_ASSIGN(const PeriodRow row, stage.Row(KeyOf("a", 0)));
+  EXPECT_EQ(row.status, PeriodStatus::kDone);
 }
 
 // Each stays with the server as long as the session: their number has an end.
