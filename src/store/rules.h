@@ -14,7 +14,7 @@
 namespace matins {
 
 // The version of the schema that this program reads and writes.
-inline constexpr int kSchemaVersion = 8;
+inline constexpr int kSchemaVersion = 9;
 
 // An audit that has not ended after so long is taken over by another node.
 inline constexpr absl::Duration kAuditGone = absl::Minutes(10);

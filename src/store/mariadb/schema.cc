@@ -165,6 +165,7 @@ absl::Status MigrateSchema(Session& session) {
   const std::string database = c.options().url.database;
   c.Drop();
   c.set_enter_database(false);
+  c.set_call_deadline(kDefinitionDeadline);
   const absl::Status made =
       Run(session, absl::StrCat("CREATE DATABASE IF NOT EXISTS `", database,
                                 "` CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"));
@@ -172,7 +173,6 @@ absl::Status MigrateSchema(Session& session) {
   c.set_enter_database(true);
   // Who may not make databases may have been given one.
   if (!made.ok() && ErrorOf(made) != ER_DBACCESS_DENIED_ERROR) return made;
-  c.set_call_deadline(kDefinitionDeadline);
   return UnderSchemaLock(session, [&] { return Make(session); });
 }
 
@@ -229,6 +229,7 @@ absl::Status CheckServer(Session& session) {
   Connection& c = session.connection;
   c.Drop();
   c.set_enter_database(false);
+  c.set_call_deadline(kDefinitionDeadline);
   auto variables = Variables(session);
   c.Drop();
   c.set_enter_database(true);

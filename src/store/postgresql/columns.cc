@@ -175,7 +175,9 @@ std::string ColumnRows::Take(std::vector<Parameter>& params) {
     array += column.data;
     params.push_back(Parameter::Binary(std::move(array)));
     absl::StrAppend(&select, "a.", column.name);
-    absl::StrAppend(&arrays, first ? "" : ", ", "$", params.size(), "::", type.name, "[]");
+    // Behind a select the server does not see how long the array is. As it is mostly one element, a
+    // plan for just that array seems cheaper than one for any, and would be made anew each time.
+    absl::StrAppend(&arrays, first ? "" : ", ", "(select $", params.size(), "::", type.name, "[])");
     absl::StrAppend(&names, first ? "" : ", ", column.name);
     first = false;
   }

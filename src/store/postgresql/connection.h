@@ -133,6 +133,7 @@ class Connection {
   // small that was when it was last analysed, and none is worth compiling.
   void set_by_keys() { by_keys_ = true; }
   void set_lock_wait(absl::Duration wait) { options_.lock_wait = wait; }
+  void set_call_deadline(absl::Duration deadline) { options_.call_deadline = deadline; }
   absl::Duration lock_wait() const { return options_.lock_wait; }
 
  private:

@@ -30,6 +30,7 @@ class PostgresDatabase final : public Database {
     std::unique_ptr<Session> session = Take();
     RETURN_IF_ERROR(MigrateSchema(*session));
     session->connection.set_lock_wait(kLockWait);
+    session->connection.set_call_deadline(options_.call_deadline);
     Keep(std::move(session));
     return absl::OkStatus();
   }

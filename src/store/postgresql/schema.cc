@@ -10,6 +10,9 @@
 namespace matins::postgresql {
 namespace {
 
+// To index or change a large table takes long.
+constexpr absl::Duration kDefinitionDeadline = absl::Hours(1);
+
 constexpr char kServer[] =
     "select current_setting('server_version_num')::int, pg_is_in_recovery(), "
     "current_setting('server_encoding'), current_setting('server_version')";
@@ -115,6 +118,7 @@ absl::Status MigrateSchema(Session& session) {
     return made.status();
   }
   session.connection.set_lock_wait(absl::Seconds(30));
+  session.connection.set_call_deadline(kDefinitionDeadline);
   while (version < kSchemaVersion) {
     ASSIGN_OR_RETURN(version, session.Retried([&] { return Step(session); }));
   }

@@ -120,14 +120,16 @@ std::string LockRows(absl::string_view keys) {
                       "for update skip locked) r");
 }
 
-std::string Clock() {
-  return absl::StrCat(R"(
-  select @NOW, @FROZEN,
-    case when $1::bigint > 0 then (select count(*) from @.job_watermark where status = 'RUNNING') +
-      (select count(*) from @.job_slot s where s.until > (select @NOW)) else 0 end, )",
-                      kLimitsNumber,
-                      ", exists (select from @.job_watermark where status = 'PLANNED' and "
-                      "start_tag > 0), exists (select from @.job_lock)");
+// Without parameters: what has any is planned for its values each time, where that may be cheaper.
+std::string Clock(bool count_running) {
+  return absl::StrCat(
+      "select @NOW, @FROZEN, ",
+      count_running ? "(select count(*) from @.job_watermark where status = 'RUNNING') + (select "
+                      "count(*) from @.job_slot s where s.until > (select @NOW))"
+                    : "0",
+      ", ", kLimitsNumber,
+      ", exists (select from @.job_watermark where status = 'PLANNED' and start_tag > 0), "
+      "exists (select from @.job_lock)");
 }
 
 std::string JobFacts(absl::string_view jobs) {
@@ -575,7 +577,7 @@ class Questions {
                                 const std::vector<PeriodKey>& with_locks, StartAsks asks) const {
     std::vector<Parameter> params = {labels_};
     const std::string jobs = JobsOf(keys).Take(params);
-    std::vector<Statement> out = {session_.Of(Clock(), {absl::StrCat(request_.global_limit)}),
+    std::vector<Statement> out = {session_.Of(Clock(request_.global_limit > 0)),
                                   session_.Of(JobFacts(jobs), std::move(params)),
                                   Of(LockHolders, with_locks)};
     for (Statement& more : Besides(keys, with_locks, asks)) out.push_back(std::move(more));
@@ -695,7 +697,7 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
       const std::vector<LimitClaim> claims = looked.Claims();
       if (limited) then({LockLimits(session_, limits_.book.Concerning(claims))});
       if (keys.empty()) {
-        then({session_.Of(Clock(), {"0"})});
+        then({session_.Of(Clock(false))});
       } else {
         then(questions.Decide(keys, looked.KeysWithLocks(), asks_));
       }

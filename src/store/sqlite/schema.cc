@@ -94,15 +94,19 @@ absl::Status SecondStep(Connection& db) {
 }
 
 absl::Status ThirdStep(Connection& db) { return db.Script(kAuditTable); }
-absl::Status FourthStep(Connection& db) { return db.Script(kLimits); }
+absl::Status FourthStep(Connection& db) {
+  RETURN_IF_ERROR(db.Script(kLimits));
+  return db.Script(kDeletedTrigger);
+}
 absl::Status FifthStep(Connection& db) { return db.Script(kDrills); }
 absl::Status SixthStep(Connection& db) { return db.Script(kAlerts); }
 absl::Status SeventhStep(Connection& db) { return db.Script(kBackfills); }
 absl::Status EighthStep(Connection& db) { return db.Script(kRenewals); }
+absl::Status NinthStep(Connection& db) { return db.Script(kDeletedTrigger); }
 
 using Step = absl::Status (*)(Connection&);
-constexpr Step kSteps[] = {&FirstStep, &SecondStep, &ThirdStep,   &FourthStep,
-                           &FifthStep, &SixthStep,  &SeventhStep, &EighthStep};
+constexpr Step kSteps[] = {&FirstStep, &SecondStep,  &ThirdStep,  &FourthStep, &FifthStep,
+                           &SixthStep, &SeventhStep, &EighthStep, &NinthStep};
 static_assert(std::size(kSteps) == kSchemaVersion);
 // From this version on the journal's triggers are there only while there is a journal.
 constexpr int kJournalByTriggers = 2;

@@ -185,8 +185,8 @@ WHEN old.period <> '' AND old.op <> 'withdrawn' AND (old.status NOT IN ('DONE', 
   coalesce(old.due_at > (SELECT floor FROM job WHERE name = old.job_name), 1))
 BEGIN
   INSERT INTO job_event (at, kind, job, period, generation, who, why, detail) VALUES (
-    max(CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER), coalesce(old.op_at, 0)),
-    'reopened', old.job_name, old.period, old.generation + 1, 'delete', 'the row was deleted',
+    CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER), 'reopened', old.job_name,
+    old.period, old.generation + 1, 'delete', 'the row was deleted',
     json_object('old_status', old.status, 'old_fence', CAST(old.fence AS TEXT),
       'lease_until', CASE WHEN old.status = 'RUNNING' THEN old.lease_until ELSE old.wait_until END));
   UPDATE job SET revision = revision + 1, next_look = 0,
@@ -265,6 +265,10 @@ CREATE INDEX job_watermark_turn ON job_watermark (start_tag, look_at)
   WHERE status = 'PLANNED' AND start_tag > 0;
 CREATE INDEX job_watermark_queue ON job_watermark (tenant, start_tag)
   WHERE status = 'PLANNED' AND start_tag > 0;
+)sql";
+
+// Told of at the row's last change if that is later: plain sqlite3 has whole milliseconds.
+const char kDeletedTrigger[] = R"sql(
 DROP TRIGGER job_watermark_deleted;
 CREATE TRIGGER job_watermark_deleted AFTER DELETE ON job_watermark
 WHEN old.period <> '' AND old.op <> 'withdrawn' AND (old.status NOT IN ('DONE', 'SKIPPED') OR

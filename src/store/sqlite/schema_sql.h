@@ -22,6 +22,8 @@ extern const char kAlerts[];
 extern const char kBackfills[];
 // Step 8.
 extern const char kRenewals[];
+// Steps 4 and 9.
+extern const char kDeletedTrigger[];
 
 // What `journal: full` adds, and takes away again; either may be run again.
 extern const char kEnableJournal[];

@@ -187,5 +187,41 @@ TEST(Plans, NoVerbReadsTheWholeTable) {
   EXPECT_THAT(log, Not(HasSubstr("Seq Scan on job_watermark")));
 }
 
+// One row's whole way.
+absl::Status RunOnce(Stage& stage, int n) {
+  RETURN_IF_ERROR(stage.Plan("a", n, n + 1));
+  HoldRequest hold;
+  hold.node.name = "n1";
+  hold.limit = 3;
+  hold.due = true;
+  RETURN_IF_ERROR(stage.store->Hold(hold).status());
+  ASSIGN_OR_RETURN(const Claim claim, stage.Claimed(KeyOf("a", n)));
+  const ExtendRequest extend{TicketOf(claim), absl::Seconds(30)};
+  RETURN_IF_ERROR(stage.store->Extend({&extend, 1}).status());
+  const FinishRequest finish = DoneOf(claim);
+  return stage.store->Finish({&finish, 1}).status();
+}
+
+// What comes again and again is planned for any values, and so are the functions that it calls: to
+// plan takes longer than to start a run.
+TEST(Plans, AVerbThatComesAgainIsNotPlannedAnew) {
+  PostgresServer::Options options;
+  options.settings = {"shared_preload_libraries = 'pg_stat_statements'",
+                      "pg_stat_statements.track = all", "pg_stat_statements.track_planning = on"};
+  ASSERT_OK_AND_ASSIGN(const auto server, PostgresServer::Start(options));
+  ASSERT_OK_AND_ASSIGN(Stage stage, Stage::Open(server->FreshSchemaUrl()));
+  ASSERT_OK(stage.Apply("a"));
+  ASSERT_OK(PostgresQuery(server->port(), "create extension pg_stat_statements").status());
+  for (int n = 0; n < 20; ++n) ASSERT_OK(RunOnce(stage, n));
+  ASSERT_OK(PostgresQuery(server->port(), "select pg_stat_statements_reset()").status());
+  for (int n = 20; n < 40; ++n) ASSERT_OK(RunOnce(stage, n));
+  ASSERT_OK_AND_ASSIGN(
+      const std::string planned,
+      PostgresQuery(server->port(),
+                    "select coalesce(string_agg(query, E'\\n\\n'), '') from pg_stat_statements "
+                    "where plans >= 20"));
+  EXPECT_EQ(planned, "");
+}
+
 }  // namespace
 }  // namespace matins::testing

@@ -1,4 +1,7 @@
 // A server that crashes, is away at the start, is a wrong one, or is configured to lose things.
+#include <atomic>
+#include <thread>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -9,6 +12,7 @@
 #include "store/postgresql/database.h"
 #include "store/postgresql/schema_sql.h"
 #include "tests/integration/stage.h"
+#include "tests/support/eventually.h"
 #include "tests/support/postgres_server.h"
 #include "tests/support/sql_client.h"
 
@@ -123,9 +127,8 @@ TEST(Schema, IsTheSameAfterAnotherMigration) {
   EXPECT_THAT(check.problems, ::testing::IsEmpty());
 }
 
-TEST(Schema, OneOfTheFirstVersionIsTakenToThisOne) {
-  const std::string url = TestPostgresUrl();
-  ASSERT_OK_AND_ASSIGN(const auto database, OpenPostgresDatabase(url, {}));
+// The database at `url` as the first version of the schema made it.
+absl::Status MakeFirstVersion(const std::string& url) {
   const std::string schema = absl::StrCat("\"", SchemaOf(url), "\".");
   std::string first =
       absl::StrCat("create table ", schema, "matins_meta(key text primary key, value text);");
@@ -133,13 +136,47 @@ TEST(Schema, OneOfTheFirstVersionIsTakenToThisOne) {
     absl::StrAppend(&first, absl::StrReplaceAll(sql, {{"@.", schema}}), ";");
   }
   absl::StrAppend(&first, "insert into ", schema, "matins_meta values ('schema', '1')");
-  ASSERT_OK(PostgresQuery(TestPostgresPort(), first).status());
+  return PostgresQuery(TestPostgresPort(), first).status();
+}
+
+TEST(Schema, OneOfTheFirstVersionIsTakenToThisOne) {
+  const std::string url = TestPostgresUrl();
+  ASSERT_OK_AND_ASSIGN(const auto database, OpenPostgresDatabase(url, {}));
+  ASSERT_OK(MakeFirstVersion(url));
   EXPECT_EQ(database->Open().status().code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_OK(database->Migrate());
   ASSERT_OK_AND_ASSIGN(const SchemaCheck check, database->Check());
   EXPECT_EQ(check.version, check.wanted);
   EXPECT_THAT(check.problems, ::testing::IsEmpty());
   ASSERT_OK(database->Open().status());
+}
+
+// A large table is not indexed within a call's deadline; here it is somebody who reads it.
+TEST(Schema, AStepMayTakeLongerThanACall) {
+  const std::string url = TestPostgresUrl();
+  DatabaseOptions options;
+  options.call_deadline = absl::Milliseconds(300);
+  ASSERT_OK_AND_ASSIGN(const auto database, OpenPostgresDatabase(url, options));
+  ASSERT_OK(MakeFirstVersion(url));
+  ASSERT_OK_AND_ASSIGN(const auto reader, SqlClient::Connect(url));
+  ASSERT_OK(reader->Query(absl::StrCat("begin; select from \"", SchemaOf(url), "\".job_watermark"))
+                .status());
+  std::atomic<bool> over = false;
+  absl::Status migrated;
+  std::thread migration([&] {
+    migrated = database->Migrate();
+    over = true;
+  });
+  const std::string waits = absl::StrCat(
+      "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%",
+      SchemaOf(url), "%' and clock_timestamp() > query_start + interval '600 ms'");
+  EXPECT_TRUE(Eventually([&] {
+    const auto found = PostgresQuery(TestPostgresPort(), waits);
+    return over || (found.ok() && *found != "0");
+  }));
+  EXPECT_TRUE(reader->Query("commit").ok());
+  migration.join();
+  EXPECT_EQ(migrated, absl::OkStatus());
 }
 
 TEST(Schema, ALostIndexIsFoundByTheCheck) {

@@ -1,5 +1,4 @@
 // What a node hears of others. Here it never polls: what it does, it was told of.
-#include <functional>
 #include <memory>
 
 #include "absl/time/clock.h"
@@ -9,16 +8,11 @@
 #include "execute/scripted_runner.h"
 #include "gtest/gtest.h"
 #include "tests/integration/stage.h"
+#include "tests/support/eventually.h"
 #include "tests/support/postgres_server.h"
 
 namespace matins::testing {
 namespace {
-
-bool Eventually(const std::function<bool()>& holds) {
-  const absl::Time until = absl::Now() + absl::Seconds(20);
-  while (!holds() && absl::Now() < until) absl::SleepFor(absl::Milliseconds(1));
-  return holds();
-}
 
 // Of two plans in one moment the second is not told by itself.
 TEST(Told, WhatAnotherPlansIsHeldLongBeforeItIsDue) {
