@@ -11,6 +11,7 @@
 #include "execute/process_runner.h"
 #include "ops/exec_runner.h"
 #include "ops/node.h"
+#include "store/exec_label.h"
 
 namespace matins {
 namespace {

@@ -19,6 +19,7 @@
 #include "ops/jobs.h"
 #include "ops/node.h"
 #include "ops/runs.h"
+#include "store/exec_label.h"
 
 namespace matins {
 namespace {

@@ -14,6 +14,7 @@
 #include "job/names.h"
 #include "ops/node.h"
 #include "plan/plan.h"
+#include "store/exec_label.h"
 
 namespace matins {
 namespace {

@@ -17,6 +17,7 @@
 #include "ops/lock_lease.h"
 #include "ops/node.h"
 #include "ops/session.h"
+#include "store/exec_label.h"
 
 namespace matins {
 namespace {

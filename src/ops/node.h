@@ -49,9 +49,6 @@ std::string OwnProgram();
 // The label of nodes whose program has this handler; no label that a person gives looks like it.
 // ApplyFile has the jobs of that handler ask for it.
 std::string HandlerLabel(absl::string_view handler);
-// The label of a call of `matins exec`, which is a node of its job alone: what is planned for
-// `run: { exec: true }` waits for such a call. No label that a person gives looks like it.
-inline constexpr char kExecLabel[] = "run:exec";
 
 // "HOST/8 hex digits": a new one at each start, so that an earlier life's runs are never taken for
 // this one's.

@@ -14,6 +14,7 @@
 #include "base/fault.h"
 #include "base/status.h"
 #include "store/attempt.h"
+#include "store/exec_label.h"
 #include "store/postgresql/backfills.h"
 #include "store/postgresql/columns.h"
 #include "store/postgresql/limits.h"
@@ -650,7 +651,7 @@ std::vector<StartAnswer> Answers(const Rows& granted, std::vector<Judged> judged
 
 // Who has kExecLabel, a call of exec or of lock, ends on this connection what it starts here.
 bool IsCall(const NodeId& node) {
-  return std::find(node.labels.begin(), node.labels.end(), "run:exec") != node.labels.end();
+  return std::find(node.labels.begin(), node.labels.end(), kExecLabel) != node.labels.end();
 }
 
 }  // namespace
