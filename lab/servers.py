@@ -92,8 +92,11 @@ class Server:
     def stop_writers(self):
         """Those that write what no caller waits for."""
         for pid in self.processes():
-            with open(f'/proc/{pid}/cmdline', 'rb') as f:
-                title = f.read()
+            try:
+                with open(f'/proc/{pid}/cmdline', 'rb') as f:
+                    title = f.read()
+            except OSError:     # it has gone by itself
+                continue
             if any(name in title for name in self.WRITERS):
                 tell(pid, signal.SIGSTOP)
 

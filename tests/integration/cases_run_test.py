@@ -60,7 +60,7 @@ def alive(pid):
     try:
         with open(f'/proc/{pid}/stat') as f:
             return f.read().rsplit(')', 1)[1].split()[0] != 'Z'
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):     # the second where it goes between the two
         return False
 
 
