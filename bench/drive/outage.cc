@@ -77,8 +77,9 @@ void PlanBesideFires(Stage& stage, bool returning) {
   const Options& options = stage.options();
   const int64_t jobs = options.Int("jobs");
   const int64_t fires = options.Int("fires");
-  // Time enough to apply the fires; and where the node is there before the pass, for that too.
-  const absl::Time first = absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now()) + 15);
+  // Time enough to apply the fires and to analyse the tables; and where the node is there before the
+  // pass, for that too.
+  const absl::Time first = absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now()) + 45);
   const absl::Time pass = returning ? first - absl::Milliseconds(200) : first + absl::Seconds(3);
   stage.ApplySpread(fires, first, kApart);
   if (!returning) {
