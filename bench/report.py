@@ -206,7 +206,8 @@ def missed_goals(results, table, measures):
             found, reached, _ = judge.judged(results, table, measure, goal)
             if found is not None and not reached:
                 bound = goal.at_least if goal.at_least is not None else goal.at_most
-                yield f'{measure.name}, {goal_text(goal)}, by {abs(found[0] / bound - 1):.0%}'
+                by = f'{abs(found[0] / bound - 1):.0%}' if bound else f'{found[0]:,.0f}'
+                yield f'{measure.name}, {goal_text(goal)}, by {by}'
 
 
 def group_section(results, table, group, before, kept):

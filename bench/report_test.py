@@ -77,6 +77,10 @@ class Document(unittest.TestCase):
         self.assertIn('| Quartz | not measured: no JDK here |', text)
         self.assertIn('run ours', text)
 
+    def test_tells_by_how_many_a_goal_of_none_is_missed(self):
+        none = Measure('none', 'drivers/x', 'sqlite', 'g', goals=(Goal('per_second', at_most=0),))
+        self.assertEqual(list(report.missed_goals(measured(none=[3]), [none], [none])), ['none, per_second ≤ 0, by 3'])
+
     def test_keeps_what_was_measured_before_and_is_not_now(self):
         before = self.written(measured(ours=[50], floor=[100]))
         self.assertEqual(self.written(measured(), before).split('## Goals')[1], before.split('## Goals')[1])

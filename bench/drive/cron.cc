@@ -19,8 +19,10 @@ void Run(const Options& options) {
   Stage stage(options);
   std::string yaml = "jobs:\n";
   for (int64_t i = 0; i < jobs; ++i) {
+    // All attempts are kept: they are counted at the end.
     absl::StrAppend(&yaml, "  - { name: job-", i,
-                    ", schedule: \"* * * * *\", misfire: each, run: { handler: noop } }\n");
+                    ", schedule: \"* * * * *\", misfire: each, history: { succeeded: ", 4 * minutes,
+                    " }, run: { handler: noop } }\n");
   }
   // Not across a minute: each job has its first fire at the next one.
   const int64_t second = absl::ToUnixSeconds(absl::Now()) % 60;
@@ -43,7 +45,6 @@ void Run(const Options& options) {
   DieUnlessOk(attempts.status(), "reading the history");
   std::set<PeriodKey> periods;
   for (const RunRow& run : *attempts) periods.insert(run.key);
-  // Each job's history has its newest hundred; there are no more than `minutes` of them.
   const auto ran = static_cast<int64_t>(attempts->size());
   const auto different = static_cast<int64_t>(periods.size());
   Line("cron", options)
