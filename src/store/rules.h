@@ -15,6 +15,8 @@ namespace matins {
 
 // The version of the schema that this program reads and writes.
 inline constexpr int kSchemaVersion = 9;
+// Of a server's call that changes definitions: a large table is indexed or made anew by it.
+inline constexpr absl::Duration kDefinitionDeadline = absl::Hours(1);
 
 // An audit that has not ended after so long is taken over by another node.
 inline constexpr absl::Duration kAuditGone = absl::Minutes(10);

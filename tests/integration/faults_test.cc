@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/integration/server_side.h"
 #include "tests/integration/stage.h"
+#include "tests/support/eventually.h"
 #include "tests/support/fault_proxy.h"
 #include "tests/support/shared_server.h"
 
@@ -157,6 +158,24 @@ TEST(HalfDeadProxy, ACallEndsAtItsOwnDeadline) {
     back = p.through.store->Extend({&extend, 1}).status();
   } while (!back.ok() && absl::Now() < until);
   EXPECT_TRUE(back.ok()) << back;
+}
+
+// Whatever a migration on such a connection may take.
+TEST(HalfDeadProxy, AnOpeningEndsAtTheCallsDeadline) {
+  ASSERT_OK_AND_ASSIGN(Proxied p, Proxied::Open(absl::Milliseconds(300)));
+  p.proxy->Blackhole();
+  std::atomic<bool> over = false;
+  absl::Status opened, migrated;
+  std::thread opening([&] {
+    opened = p.through.database->Open().status();
+    migrated = p.through.database->Migrate();
+    over = true;
+  });
+  EXPECT_TRUE(Eventually([&] { return over.load(); }));
+  p.proxy->Pass();
+  opening.join();
+  EXPECT_EQ(opened.code(), absl::StatusCode::kUnavailable) << opened;
+  EXPECT_EQ(migrated.code(), absl::StatusCode::kUnavailable) << migrated;
 }
 
 TEST(Failures, AnAwayServerIsUnavailableNeverInDoubt) {

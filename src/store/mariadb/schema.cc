@@ -19,9 +19,6 @@
 namespace matins::mariadb {
 namespace {
 
-// A table with many rows is rebuilt by its definition's change.
-constexpr absl::Duration kDefinitionDeadline = absl::Hours(1);
-
 absl::Status NewerSchema(int version) {
   return absl::FailedPreconditionError(
       absl::StrCat("schema version ", version, " is newer than this program's ", kSchemaVersion,
@@ -229,7 +226,6 @@ absl::Status CheckServer(Session& session) {
   Connection& c = session.connection;
   c.Drop();
   c.set_enter_database(false);
-  c.set_call_deadline(kDefinitionDeadline);
   auto variables = Variables(session);
   c.Drop();
   c.set_enter_database(true);

@@ -10,9 +10,6 @@
 namespace matins::postgresql {
 namespace {
 
-// To index or change a large table takes long.
-constexpr absl::Duration kDefinitionDeadline = absl::Hours(1);
-
 constexpr char kServer[] =
     "select current_setting('server_version_num')::int, pg_is_in_recovery(), "
     "current_setting('server_encoding'), current_setting('server_version')";
