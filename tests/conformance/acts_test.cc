@@ -72,22 +72,6 @@ TEST_F(Acts, TheLocksThatAreHeldAreListed) {
   EXPECT_TRUE(locks[0].leftover);
 }
 
-// Whoever deletes a row writes the event by a clock of its own: coarser than the store's, or read
-// before it waited for the row.
-TEST_F(Acts, ADeletionIsToldOfNoEarlierThanTheRowsLastChange) {
-  const Job job = PlainJob("a");
-  ASSERT_OK(ApplyJobs(acts(), {job}));
-  ASSERT_OK(PlanDays(store(), job, {0}).status());
-  world().SetClock(absl::FromCivil(absl::CivilDay(2100, 1, 1), absl::UTCTimeZone()));
-  ASSERT_OK_AND_ASSIGN(const Claim claim, Claimed(store(), KeyOf("a", 0)));
-  ASSERT_OK(world().DeleteRow(KeyOf("a", 0)));
-  ASSERT_OK_AND_ASSIGN(const std::vector<EventRow> events, acts().ReadEvents("a", 10));
-  const auto reopened = std::find_if(
-      events.begin(), events.end(), [](const EventRow& event) { return event.kind == "reopened"; });
-  ASSERT_NE(reopened, events.end());
-  EXPECT_EQ(reopened->at, claim.claimed_at);
-}
-
 TEST_F(Acts, RenewalsOfALockAreItsAttemptsAcceptedHeartbeats) {
   const Job job = PlainJob("a");
   ASSERT_OK(ApplyJobs(acts(), {job}));

@@ -81,23 +81,25 @@ class Applied {
                 {request_.source, request_.digest, step.job, request_.source, request_.digest}));
         return;
       case ApplyStep::Kind::kPrune:
-        Append(DeleteJob(step.job, request_.act, now_));
+        Append(writes, DeleteJob(step.job, request_.act, now_));
         return;
       case ApplyStep::Kind::kChange:
-        Append(WithdrawRows(step.job, now_));
+        Append(writes, WithdrawRows(step.job, now_));
         break;
       case ApplyStep::Kind::kAdd:
         break;
     }
     // What ran on when its job was deleted, and waits since.
-    if (step.comes_back) Append(SkipForDeleted(step.job, request_.act));
+    if (step.comes_back) Append(writes, SkipForDeleted(step.job, request_.act));
     writes.push_back(UpsertJob(request_, step, now_));
     AddVersion(step);
     if (step.suspend) {
-      Append(SuspendJob(step.job, {kByFile, absl::StrCat("suspend: true in ", request_.source)},
+      Append(writes,
+             SuspendJob(step.job, {kByFile, absl::StrCat("suspend: true in ", request_.source)},
                         now_));
     } else if (step.resume) {
-      Append(ResumeJob(step.job, true,
+      Append(writes,
+             ResumeJob(step.job, true,
                        {kByFile, absl::StrCat("suspend: false in ", request_.source)}, now_));
     }
     writes.push_back(EventOf("applied", step.job, "", request_.act, now_,
@@ -118,10 +120,6 @@ class Applied {
   std::vector<Statement> writes;
 
  private:
-  void Append(std::vector<Statement> more) {
-    for (Statement& s : more) writes.push_back(std::move(s));
-  }
-
   // A job's first version judges all that was due before.
   void AddVersion(const ApplyStep& step) {
     const bool first = step.kind == ApplyStep::Kind::kAdd;

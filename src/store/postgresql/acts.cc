@@ -145,10 +145,6 @@ Statement LockJob(const Session& session, absl::string_view job) {
       {UsableText(job)});
 }
 
-void Append(std::vector<Statement>& to, std::vector<Statement> more) {
-  for (Statement& s : more) to.push_back(std::move(s));
-}
-
 }  // namespace
 
 absl::Status PostgresActs::Suspend(absl::string_view job, const Act& act) {

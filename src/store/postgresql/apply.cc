@@ -94,10 +94,10 @@ class Applied {
             {UsableText(step.job), UsableText(request_.source), UsableText(request_.digest)}));
         return;
       case ApplyStep::Kind::kPrune:
-        Append(DeleteJob(session_, step.job, request_.act));
+        Append(writes, DeleteJob(session_, step.job, request_.act));
         return;
       case ApplyStep::Kind::kChange:
-        Append(WithdrawRows(session_, step.job));
+        Append(writes, WithdrawRows(session_, step.job));
         break;
       case ApplyStep::Kind::kAdd:
         break;
@@ -110,11 +110,11 @@ class Applied {
     writes.push_back(UpsertJob(session_, request_, step));
     AddVersion(step);
     if (step.suspend) {
-      Append(SuspendJob(session_, step.job,
-                        {kByFile, absl::StrCat("suspend: true in ", request_.source)}));
+      Append(writes, SuspendJob(session_, step.job,
+                                {kByFile, absl::StrCat("suspend: true in ", request_.source)}));
     } else if (step.resume) {
-      Append(ResumeJob(session_, step.job, true,
-                       {kByFile, absl::StrCat("suspend: false in ", request_.source)}));
+      Append(writes, ResumeJob(session_, step.job, true,
+                               {kByFile, absl::StrCat("suspend: false in ", request_.source)}));
     }
     writes.push_back(EventOf(session_, "applied", step.job, "", request_.act,
                              absl::StrCat("{\"version\":", step.version,
@@ -124,10 +124,6 @@ class Applied {
   std::vector<Statement> writes;
 
  private:
-  void Append(std::vector<Statement> more) {
-    for (Statement& s : more) writes.push_back(std::move(s));
-  }
-
   // A job's first version judges all that was due before.
   void AddVersion(const ApplyStep& step) {
     const Definition& d = *step.definition;

@@ -403,11 +403,11 @@ absl::StatusOr<std::vector<Rows>> Connection::SendFramed(absl::string_view begin
                                                          const std::vector<Statement>& statements,
                                                          absl::string_view end) {
   ASSIGN_OR_RETURN(const std::vector<Rows> rows, Send(Framed(begin, statements, end)));
-  const size_t tail = end.empty() ? 0 : 1;
-  const auto head = static_cast<std::ptrdiff_t>(rows.size() - statements.size() - tail);
+  const std::ptrdiff_t tail = end.empty() ? 0 : 1;
+  const auto head = static_cast<std::ptrdiff_t>(rows.size() - statements.size()) - tail;
   // A pooler greets with a process of its own making.
   if (conn_ != nullptr && rows[1].Int(0, 0) != Pq().PQbackendPID(conn_)) prepared_.Stop();
-  return std::vector<Rows>(rows.begin() + head, rows.end() - (end.empty() ? 0 : 1));
+  return std::vector<Rows>(rows.begin() + head, rows.end() - tail);
 }
 
 absl::StatusOr<std::vector<Rows>> Connection::Read(const std::vector<Statement>& statements) {

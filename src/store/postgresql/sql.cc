@@ -24,6 +24,10 @@ PeriodRow ReadRow(const Rows& rows, int i, int c) {
   return row;
 }
 
+void Append(std::vector<Statement>& to, std::vector<Statement> more) {
+  for (Statement& s : more) to.push_back(std::move(s));
+}
+
 SqlNames::SqlNames(absl::string_view schema) : schema_(schema) {}
 
 std::string SqlNames::operator()(absl::string_view sql) const {

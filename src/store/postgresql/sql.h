@@ -21,6 +21,8 @@ class JsonRows : public ::matins::JsonRows {
   JsonRows() : ::matins::JsonRows(JsonForm::kPostgresql) {}
 };
 
+void Append(std::vector<Statement>& to, std::vector<Statement> more);
+
 // An instant as a parameter of type timestamptz; nothing where it is infinite.
 std::optional<std::string> TimeParam(absl::Time t);
 std::string IntervalText(absl::Duration d);

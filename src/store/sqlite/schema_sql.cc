@@ -152,10 +152,8 @@ CREATE INDEX job_event_reopened ON job_event (job, period, id) WHERE kind = 'reo
 CREATE INDEX job_figure_by_period ON job_figure (job_name, period, name);
 )sql";
 
-// None of them asks matins_now(): plain sqlite3 must be able to insert and delete. Its own clock
-// has whole milliseconds, so a deletion is told of at the row's last change if that is later. A row
-// of another program has no due instant; after a deletion it is of the generation that the deletion
-// opened.
+// None of them asks matins_now(): plain sqlite3 must be able to insert and delete. A row of another
+// program has no due instant; after a deletion it is of the generation that the deletion opened.
 const char kTriggers[] = R"sql(
 CREATE TRIGGER job_watermark_foreign AFTER INSERT ON job_watermark WHEN new.period = ''
 BEGIN
