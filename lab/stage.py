@@ -42,7 +42,7 @@ class Stage(Deeds):
         """`older`: the program of the version before, where the conditions ask for one."""
         self.experiment, self.conditions, self.servers, self.phase = experiment, CONDITIONS | conditions, servers, phase
         self.older = older if self.conditions['topology.versions'] == 'two' else None
-        self.at_most = experiment.told.get('at_most', 45)
+        self.at_most = experiment.told.get('at_most', PATIENCE)
         self.exits = ExitStack()
         self.folder = tempfile.mkdtemp(prefix='mtl')
         self.exits.callback(shutil.rmtree, self.folder, True)

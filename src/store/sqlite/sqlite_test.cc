@@ -390,7 +390,7 @@ TEST_F(SqliteFile, ACallGetsItsTurnBesideTightWriters) {
       sqlite3_close(db);
     });
   }
-  auto db = Connection::Open({Path(), absl::Seconds(5), {}, false}, std::make_shared<Hub>());
+  auto db = Connection::Open({Path(), absl::Seconds(30), {}, false}, std::make_shared<Hub>());
   ASSERT_TRUE(db.ok()) << db.status();
   for (int call = 0; call < 10; ++call) {
     absl::StatusOr<Transaction> transaction = Transaction::Begin(**db, "tick");
