@@ -225,6 +225,8 @@ def journal_event(row, due):
         e |= dict(held=bool(row['held']), final=failed and not row['held'])
         if row['reason'] == 'cancelled':
             e['cancelled'] = True
+        if op == 'burn' and row['reason'] == 'lost':
+            e['lost'] = True
     if op == 'skip':
         by_policy = (row['by_whom'] or 'policy') == 'policy'
         e |= dict(reason=row['reason'], by='policy' if by_policy else 'person')

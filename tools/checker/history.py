@@ -21,7 +21,8 @@ W2 the store's journal: jr {job period gen ver op db ...}, one a accepted change
        cancelled: (also of a reclaim) a person had asked for its end
      reclaim                    the lease ended: the attempt is lost, the period PLANNED again.  That is no failure, save
                                 held (recovery: hold) or final (after max_lost losses).  token, if it burnt one
-     burn                       token; a resolved `no`, or a person, took the run back while its lease lived (held: as above)
+     burn                       token; a resolved `no`, or a person, took the run back while its lease lived (held: as above).
+                                lost: the attempt counts as lost all the same
      skip                       reason, by: policy|person
    reopened {job period gen by: person|delete|rerun old_state old_token lease_end db}: generation `gen` begins.  State,
      checkpoint and "one commit" start afresh; fences go on rising; no claim before lease_end (null: no lease)

@@ -148,6 +148,7 @@ class Run:
         self.give_back(e)
 
     def on_burn(self, e):
+        self.lost += self.state in LIVE and bool(e.get('lost'))
         self.new_fence(e)
         self.give_back(e)
 

@@ -238,14 +238,22 @@ def limited():
 
 
 @right('recovery: rerun; lost five times: FAILED(lost)')
-def lost():
+def lost(burnt=(), **burn):
     H = days(Story(blind=False), 540)
     H.jr(600, 'plan', 600)
     for n in range(5):
         H.claim(600, 601 + 12 * n)
-        H.lose(600, 612 + 12 * n, **({'final': True} if n == 4 else {}))
+        if n in burnt:
+            H.burn(600, 605 + 12 * n, **burn)
+        else:
+            H.lose(600, 612 + 12 * n, **({'final': True} if n == 4 else {}))
     H.final(600, 'FAILED')
     return H.end()
+
+
+@right('two of the five by a resolved no, which count as lost')
+def burnt():
+    return lost(burnt=(1, 3), lost=True)
 
 
 @right('recovery: hold; FAILED(held) until a person reopens it')

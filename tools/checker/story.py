@@ -30,6 +30,10 @@ class Story(list):
         self.fence += 1
         self.jr(p, 'reclaim', db, gen, token=self.fence, **fields)
 
+    def burn(self, p, db, gen=1, **fields):
+        self.fence += 1
+        self.jr(p, 'burn', db, gen, token=self.fence, **fields)
+
     def finish(self, p, db, gen=1, took=8, res='ok'):
         half = db + took / 2
         self.own(p, 'ckpt', db + took / 4, gen, n=1)

@@ -1,5 +1,5 @@
 """Wrong histories: each must be caught by the promise named."""
-from right_histories import changed, deleted, drill, held, opened_again, outage, overtaken, plain, rerun, waived, days, unaudited
+from right_histories import changed, deleted, drill, held, lost, opened_again, outage, overtaken, plain, rerun, waived, days, unaudited
 from story import Story, drop, fences, jr, later, of, one, renumber
 
 WRONG = []
@@ -345,6 +345,7 @@ def _(H):
     jr(H, 120, 'reclaim')['final'] = True
 
 
+as_told('I20', 'lost three times and given back twice, and taken for a failure', lambda: lost(burnt=(1, 3)))
 as_told('I20', 'recovery: hold, and the lost run is run again', lambda: held(held=False))
 
 
