@@ -85,6 +85,7 @@ void Run(const Options& options) {
       .Add("node_cpu_us_per_run",
            static_cast<double>(nodes.shared().cpu_us) / static_cast<double>(runs))
       .Add("store_cpu_us_per_run", store_seconds * 1e6 / static_cast<double>(runs))
+      .Add("plans_stale", nodes.shared().plans_stale.load())
       .Print();
 }
 

@@ -28,6 +28,7 @@ void RaiseTo(std::atomic<int64_t>& most, int64_t value) {
 
 void NoteEvent(Shared& shared, const SchedulerEvent& event) {
   if (event.alarm) ++shared.alarms;
+  if (event.name == "plan_stale") ++shared.plans_stale;
   if (event.name != "finished") return;
   if (event.detail != "done") ++shared.failed;
   RaiseTo(shared.last_finished_us, absl::ToUnixMicros(absl::Now()));

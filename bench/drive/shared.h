@@ -20,7 +20,8 @@ struct Shared {
   std::atomic<int64_t> cpu_us{0};            // of all nodes since `go`, as each last told
   std::atomic<int64_t> cpu_told{0};
   std::atomic<int64_t> alarms{0};
-  std::atomic<int64_t> latenesses{0};  // how many have been written behind this
+  std::atomic<int64_t> plans_stale{0};  // of jobs that another node had planned meanwhile
+  std::atomic<int64_t> latenesses{0};   // how many have been written behind this
 };
 static_assert(std::atomic<int64_t>::is_always_lock_free);
 

@@ -17,12 +17,18 @@ constexpr int kJobsATurn = 500;
 // A job that cannot be planned (its calendar has ended, its definition is of a newer program) is
 // looked at again after this; meanwhile it does not stand in the others' way.
 constexpr absl::Duration kBrokenJobPause = absl::Minutes(1);
+// The planner that way was given to may be gone: a fire that it did not plan waits for no longer.
+constexpr int kWay = 8;  // times the turn that was lost
+constexpr absl::Duration kShortestWay = absl::Milliseconds(10);
+constexpr absl::Duration kLongestWay = absl::Milliseconds(500);
 
 }  // namespace
 
 absl::StatusOr<absl::Duration> PlanLane::Turn() {
   if (node_.draining) return absl::InfiniteDuration();
   for (std::string& job : node_.look_again.TakeAll()) asked_.insert(std::move(job));
+  const absl::Duration began = node_.clock.BootNow();
+  if (asked_.empty() && began < way_until_) return way_until_;
   ReadDueRequest request;
   // A plan's next look stands `ahead` before the fire already.
   request.ahead = absl::ZeroDuration();
@@ -45,12 +51,18 @@ absl::StatusOr<absl::Duration> PlanLane::Turn() {
     writes.push_back(PlanOf(state, due.now));
   }
   MATINS_FAULT_POINT("plan.before_write");
-  RETURN_IF_ERROR(Write(std::move(writes)));
+  RETURN_IF_ERROR(Write(std::move(writes), began));
   MATINS_FAULT_POINT("plan.after_write");
   asked_.clear();
   // The rest of what is due now, or what another planner was quicker with; a look that finds
   // nothing says so to START.
-  return node_.clock.BootNow();
+  return std::max(node_.clock.BootNow(), way_until_);
+}
+
+void PlanLane::GiveWay(size_t stale, size_t writes, absl::Duration began) {
+  if (2 * stale <= writes) return;
+  const absl::Duration now = node_.clock.BootNow();
+  way_until_ = now + std::clamp(kWay * (now - began), kShortestWay, kLongestWay);
 }
 
 void PlanLane::NoteJudged(absl::Time now) {
@@ -58,7 +70,7 @@ void PlanLane::NoteJudged(absl::Time now) {
   if (first) node_.Ring(LaneKind::kStart);
 }
 
-absl::Status PlanLane::Write(std::vector<PlanWrite> writes) {
+absl::Status PlanLane::Write(std::vector<PlanWrite> writes, absl::Duration began) {
   PlanRequest request;
   request.hold_by = node_.options.id;
   request.hold_ahead = node_.options.ahead;
@@ -67,10 +79,12 @@ absl::Status PlanLane::Write(std::vector<PlanWrite> writes) {
   ASSIGN_OR_RETURN(const PlanAnswers answers, store().Plan(request));
   const absl::Duration received = node_.clock.BootNow();
   bool held = false;
+  size_t stale = 0;
   for (size_t i = 0; i < answers.jobs.size(); ++i) {
     const PlanWrite& write = request.writes[i];
     if (!answers.jobs[i].written) {
       ++node_.counters.plans_stale;
+      ++stale;
       node_.Say(event::kPlanStale, {write.job, ""});
       continue;
     }
@@ -87,6 +101,7 @@ absl::Status PlanLane::Write(std::vector<PlanWrite> writes) {
     }
   }
   if (held) node_.Ring(LaneKind::kStart);
+  GiveWay(stale, request.writes.size(), began);
   return absl::OkStatus();
 }
 

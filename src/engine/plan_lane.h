@@ -31,7 +31,10 @@ class PlanLane final : public Lane {
   // Null intents where the job cannot be planned: then only its next look moves.
   PlanWrite PlanOf(const JobState& state, absl::Time now);
   absl::StatusOr<PlanWrite> TryPlan(const JobState& state, absl::Time now);
-  absl::Status Write(std::vector<PlanWrite> writes);
+  absl::Status Write(std::vector<PlanWrite> writes, absl::Duration began);
+  // `stale` of the `writes` of a turn that began at `began` came too late: another planner is at
+  // the same jobs. Whoever has lost most of a turn leaves them to it for a few times as long.
+  void GiveWay(size_t stale, size_t writes, absl::Duration began);
 
   // Nothing is overdue for planning at `now`: START may rely on that for a while.
   void NoteJudged(absl::Time now);
@@ -39,6 +42,7 @@ class PlanLane final : public Lane {
   // To be looked at, due or not; kept until it was done. In order: what asks first is planned first
   // on each run of a seed.
   std::set<std::string> asked_;
+  absl::Duration way_until_ = absl::ZeroDuration();  // given to another planner; boot clock
 };
 
 }  // namespace matins

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/fault.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "library/test_support.h"
@@ -244,6 +245,35 @@ TEST_F(Step, TwoNodesOnOneStoreShareTheNights) {
   }
   EXPECT_THAT(ran, ElementsAre("2026-10-01", "2026-10-03", "2026-10-05"));
   EXPECT_THAT(others, ElementsAre("2026-10-02", "2026-10-04", "2026-10-06"));
+}
+
+TEST_F(Step, WhoIsLateWithItsPlansLeavesTheJobsToTheOtherForAWhile) {
+  const auto none = [](RunContext&) { return absl::OkStatus(); };
+  Begin(none);
+  auto other = Scheduler::Open(options);
+  ASSERT_TRUE(other.ok()) << other.status();
+  ASSERT_TRUE((*other)->AddHandler("close", none).ok());
+  ASSERT_TRUE((*other)->Start().ok());
+  int turns = 0;
+  bool others_turn = false;
+  SetFaultHook([&](absl::string_view point) {
+    if (point != "plan.before_write" || others_turn) return absl::OkStatus();
+    if (++turns > 1) return absl::OkStatus();
+    others_turn = true;  // it reads and writes the same plan, between this one's reading and writing
+    const absl::Status stepped = (*other)->Step();
+    others_turn = false;
+    return stepped;
+  });
+  StepAt(At(2, 1));
+  EXPECT_EQ(turns, 1);
+  job.name = "late";
+  ASSERT_TRUE((*other)->Apply(job).ok());
+  Stepped::Step();
+  EXPECT_EQ(turns, 1);
+  StepAfter(absl::Milliseconds(10));
+  EXPECT_EQ(turns, 2);
+  SetFaultHook(nullptr);
+  EXPECT_EQ(Read("2026-10-01").status, Status::kDone);
 }
 
 TEST_F(Step, ByHandRunsAnyPeriodWithParametersAndADoneOneOnlyAgain) {
