@@ -281,6 +281,13 @@ absl::Status ExecCall::Look(absl::Duration ahead) {
   }
 }
 
+absl::Status ExecCall::LookAnew() {
+  return Patiently([this]() -> absl::Status {
+    ASSIGN_OR_RETURN(seen_, ReadThawed());
+    return Look(kAhead);
+  });
+}
+
 // Of two fires the nearer one is meant: a host's clock is off by less than half the way between
 // them.
 std::optional<absl::Time> ExecCall::FireMeantAhead() const {

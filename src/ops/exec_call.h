@@ -77,7 +77,9 @@ class ExecCall {
   Verdict FirstPass();
   Verdict SecondPass();
   Verdict RunAll(const std::vector<PeriodRow>& rows);
-  absl::Status Look(absl::Duration ahead);  // sets seen_
+  // Both set seen_, and plan what is due until then.
+  absl::Status Look(absl::Duration ahead);
+  absl::Status LookAnew();  // as the store is now
   const PeriodRow* Find(absl::string_view period) const;
   std::vector<PeriodRow> Owed(absl::Time by) const;
   std::optional<absl::Time> FireMeantAhead() const;

@@ -83,12 +83,17 @@ absl::StatusOr<std::optional<ExecCall::Next>> ExecCall::AskDoor(const PeriodRow&
                                                                 const std::string& key) {
   const DoorAnswer answer = door_->Enter({{key, ttl_}}).front();
   const absl::Duration now = SystemClock().BootNow();
-  if (answer.open || now - door_since_.value_or(now) >= job_->job.lock.ttl) {
+  if (answer.open) {
     door_since_.reset();
     return std::nullopt;
   }
   if (!door_since_) door_since_ = now;
-  ASSIGN_OR_RETURN(seen_, ReadThawed());
+  const bool over = now - *door_since_ >= job_->job.lock.ttl;
+  if (over) {  // what was planned before the wait is too old for START
+    RETURN_IF_ERROR(LookAnew());
+  } else {
+    ASSIGN_OR_RETURN(seen_, ReadThawed());
+  }
   if (!seen_.state) return std::nullopt;
   for (const PeriodRow& other : seen_.state->rows) {
     if (other.status == PeriodStatus::kRunning) return Held(RunningText(other));
@@ -96,6 +101,10 @@ absl::StatusOr<std::optional<ExecCall::Next>> ExecCall::AskDoor(const PeriodRow&
   if (Find(row.key.period) == nullptr) {
     RETURN_IF_ERROR(TellSettled(row.key));
     return Next{};
+  }
+  if (over) {
+    door_since_.reset();
+    return std::nullopt;
   }
   return Again(std::clamp(answer.left, absl::Milliseconds(20), absl::Seconds(1)));
 }
@@ -235,10 +244,7 @@ absl::StatusOr<ExecCall::Next> ExecCall::Refused(const PeriodRow& row, const Sta
                      answer.blocker, "; say --label"));
     return Over(ExecEnd::kRefused);
   }
-  RETURN_IF_ERROR(Patiently([this]() -> absl::Status {
-    ASSIGN_OR_RETURN(seen_, ReadThawed());
-    return Look(absl::Seconds(5));
-  }));
+  RETURN_IF_ERROR(LookAnew());
   const PeriodRow* const now = Find(row.key.period);
   if (seen_.state->suspended) {
     News(absl::StrCat(request_.job, " has been suspended; nothing more is run"));

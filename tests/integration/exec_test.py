@@ -260,7 +260,7 @@ class Ends(ExecCase):
         self.expect(107, 'recon', *config, run=('sh', '-c', 'trap "exit 0" TERM; while :; do sleep 0.05; done'), says=('FAILED(timeout)',))
 
     def test_a_person_cancels(self):
-        config = self.config(backfill=f'{{ start: {today()} }}', lock='{ ttl: 2s }', grace='1s')
+        config = self.config(backfill=f'{{ start: {today()} }}', lock='{ ttl: 10s }', grace='1s')
         call = self.start('recon', *config, run=('sh', '-c', 'echo $$ >> here; exec sleep 1000'))
         self.here()
         self.ok('cancel', self.rows('recon')[self.days(0)[0]]['run'], '--reason', 'wrong data')
@@ -272,7 +272,7 @@ class Stopped(ExecCase):
     POINTS = ('start.after_answer', 'start.after_launch', 'finish.before_send')
 
     def stopped(self, env, run, stop):
-        config = self.config(backfill=f'{{ start: {today()} }}', lock='{ ttl: 2s }', grace='1s')
+        config = self.config(backfill=f'{{ start: {today()} }}', lock='{ ttl: 6s }', grace='1s')
         call = self.start('recon', *config, run=run, env=env)
         stop(call)
         eventually('it to be stopped', lambda: open(f'/proc/{call.pid}/stat').read().rsplit(')', 1)[1].split()[0] == 'T')
@@ -310,7 +310,7 @@ class Stopped(ExecCase):
     def test_a_lease_that_has_ended_is_no_longer_its_own_though_nobody_took_it(self):
         call, _ = self.stopped({'MATINS_FAULTS': 'finish.before_send=stop@1'}, ('true',), lambda call: None)
         # Nobody extends it: it ends within a ttl of now.
-        until = time.monotonic() + 2.1
+        until = time.monotonic() + 6.1
         eventually('the lease to end', lambda: time.monotonic() > until)
         call.send_signal(signal.SIGCONT)
         self.ended(call, 108, says=('does not count',))
@@ -364,28 +364,40 @@ class Door(ExecCase):
     """Redis before the store's lock: asked first, believed never."""
     kind = 'sqlite'
 
-    def test_one_runs_and_the_other_is_told_at_the_door(self):
-        redis = Redis(self)
-        config = self.config(backfill=f'{{ start: {today()} }}', lock='{ provider: redis }')
-        first = self.start('recon', *config, '--lock', redis.url, run=('sh', '-c', 'echo $$ >> here; while test ! -e go; do sleep 0.05; done'))
-        self.here()
-        eventually('the lock in Redis', lambda: 'lock:' in redis.ask('keys', '*'))
-        self.expect(0, 'recon', *config, '--lock', redis.url, says=('is run by',))
-        open(os.path.join(self.folder, 'go'), 'w').close()
-        self.ended(first, 0)
-        eventually('the lock to go', lambda: 'lock:' not in redis.ask('keys', '*'))
+    def at_work(self, redis, config):
+        """A call whose lock is in Redis, and the lock's key there: an answer that takes longer than the door's tenth of a second
+        counts as none, so it may take more than one."""
+        for count in range(1, 20):
+            call = self.start('recon', *config, '--lock', redis.url, run=('sh', '-c', 'echo $$ >> here; while test ! -e go; do sleep 0.05; done'))
+            self.here(count)
+            keys = [key for key in redis.ask('keys', '*').split() if 'lock:' in key]
+            if keys:
+                return call, keys[0]
+            self.leaves(call, redis)
+            os.unlink(os.path.join(self.folder, 'go'))
+            self.sql('delete from job_watermark')
+        self.fail('no call of 19 has its lock there')
 
-    def test_a_door_that_lies_costs_a_lease_and_one_that_is_away_nothing(self):
-        redis = Redis(self)
-        config = self.config(backfill=f'{{ start: {today()} }}', lock='{ provider: redis, ttl: 2s }')
-        call = self.start('recon', *config, '--lock', redis.url, run=('sh', '-c', 'echo $$ >> here; while test ! -e go; do sleep 0.05; done'))
-        self.here()
-        (key,) = eventually('the lock in Redis', lambda: [key for key in redis.ask('keys', '*').split() if 'lock:' in key])
+    def leaves(self, call, redis):
         open(os.path.join(self.folder, 'go'), 'w').close()
         self.ended(call, 0)
         eventually('the lock to go', lambda: 'lock:' not in redis.ask('keys', '*'))
+
+    def test_one_runs_and_the_other_is_told_at_the_door(self):
+        redis = Redis(self)
+        config = self.config(backfill=f'{{ start: {today()} }}', lock='{ provider: redis }')
+        first, _ = self.at_work(redis, config)
+        self.expect(0, 'recon', *config, '--lock', redis.url, says=('is run by',))
+        self.leaves(first, redis)
+
+    def test_a_door_that_lies_costs_a_lease_and_one_that_is_away_nothing(self):
+        redis = Redis(self)
+        config = self.config(backfill=f'{{ start: {today()} }}', lock='{ provider: redis, ttl: 7s }')
+        call, key = self.at_work(redis, config)
+        self.leaves(call, redis)
         self.sql('delete from job_watermark')
-        redis.ask('set', key, 'somebody/else', 'px', '60000')
+        # For longer than what was planned before it stands.
+        redis.ask('set', key, 'somebody/else')
         self.expect(0, 'recon', *config, '--lock', redis.url, run=('sh', '-c', 'echo ran >> ran'))
         self.assertEqual(self.lines('ran'), ['ran'])
         self.sql('delete from job_watermark')
