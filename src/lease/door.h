@@ -36,7 +36,7 @@ struct DoorAnswer {
 class Door {
  public:
   virtual ~Door() = default;
-  // One answer a key, in their order; takes kDoorPatience at most. Our own keys are open to us, and
+  // One answer a key, in their order; takes its patience at most. Our own keys are open to us, and
   // are kept (renewed at a quarter of their ttl) until Leave.
   virtual std::vector<DoorAnswer> Enter(absl::Span<const DoorKey> keys) = 0;
   // We are no longer at work there. Does not wait.
@@ -48,8 +48,9 @@ inline constexpr absl::Duration kDoorPatience = absl::Milliseconds(100);
 inline constexpr absl::Duration kDoorAway = absl::Seconds(1);
 
 // `who`: this node's incarnation. Connects by itself, later. One thread of its own; destroying it
-// leaves all keys.
-std::unique_ptr<Door> OpenRedisDoor(RedisUrl url, absl::string_view who, Clock& clock);
+// leaves all keys. `patience`: the most that a call may take.
+std::unique_ptr<Door> OpenRedisDoor(RedisUrl url, absl::string_view who, Clock& clock,
+                                    absl::Duration patience = kDoorPatience);
 
 }  // namespace matins
 

@@ -17,8 +17,12 @@ namespace {
 
 class RedisDoor final : public Door {
  public:
-  RedisDoor(RedisUrl url, absl::string_view who, Clock& clock)
-      : clock_(clock), who_(who), locks_(std::move(url), clock), thread_([this] { Keep(); }) {}
+  RedisDoor(RedisUrl url, absl::string_view who, Clock& clock, absl::Duration patience)
+      : clock_(clock),
+        who_(who),
+        patience_(patience),
+        locks_(std::move(url), clock),
+        thread_([this] { Keep(); }) {}
   ~RedisDoor() override;
 
   std::vector<DoorAnswer> Enter(absl::Span<const DoorKey> keys) override;
@@ -41,6 +45,7 @@ class RedisDoor final : public Door {
 
   Clock& clock_;
   const std::string who_;
+  const absl::Duration patience_;
   SystemRandom random_;
   absl::Mutex calls_;  // one call at a time; taken before mutex_
   RedisLocks locks_ ABSL_GUARDED_BY(calls_);
@@ -96,7 +101,7 @@ std::vector<DoorAnswer> RedisDoor::Enter(absl::Span<const DoorKey> keys) {
   if (!calls_.TryLock()) return answers;
   const std::vector<RedisHolding> holdings = HoldingsFor(keys);
   const absl::Duration sent = clock_.BootNow();
-  const auto taken = Told(locks_.TakeUnfenced(holdings, kDoorPatience));
+  const auto taken = Told(locks_.TakeUnfenced(holdings, patience_));
   calls_.Unlock();
   if (!taken.has_value()) return answers;
   absl::MutexLock lock(&mutex_);
@@ -145,7 +150,7 @@ void RedisDoor::Renew() {
   if (IsAway()) return;
   {
     absl::MutexLock calls(&calls_);
-    renewed = Told(locks_.Renew(due, kDoorPatience));
+    renewed = Told(locks_.Renew(due, patience_));
   }
   if (!renewed.has_value()) return;
   // One that the server no longer has is not put back: somebody else may be there by now.
@@ -170,7 +175,7 @@ void RedisDoor::Keep() {
     }
     if (!left.empty() && !IsAway()) {
       absl::MutexLock calls(&calls_);
-      Told(locks_.Release(left, kDoorPatience));
+      Told(locks_.Release(left, patience_));
     }
     if (ending) return;
     Renew();
@@ -179,8 +184,9 @@ void RedisDoor::Keep() {
 
 }  // namespace
 
-std::unique_ptr<Door> OpenRedisDoor(RedisUrl url, absl::string_view who, Clock& clock) {
-  return std::make_unique<RedisDoor>(std::move(url), who, clock);
+std::unique_ptr<Door> OpenRedisDoor(RedisUrl url, absl::string_view who, Clock& clock,
+                                    absl::Duration patience) {
+  return std::make_unique<RedisDoor>(std::move(url), who, clock, patience);
 }
 
 }  // namespace matins

@@ -296,7 +296,7 @@ TEST_F(RedisLocksTest, ASleepOfTheServerIsWaitedForNoLonger) {
   ASSERT_TRUE(Take(*other, Holding("else")).taken);
   // Its answer comes when it has slept.
   testing::ChildProcess::Options sleeper;
-  sleeper.argv = {"/usr/bin/redis-cli", "-p", absl::StrCat(server_->port()), "DEBUG", "SLEEP", "1"};
+  sleeper.argv = {"/usr/bin/redis-cli", "-p", absl::StrCat(server_->port()), "DEBUG", "SLEEP", "3"};
   sleeper.output = server_->folder() + "/sleeper";
   auto started = testing::ChildProcess::Start(sleeper);
   ASSERT_OK(started.status());
