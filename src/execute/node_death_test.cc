@@ -114,7 +114,7 @@ TEST(NodeDeath, ByKillEndsTheTreeAndGivesTheLeaseBack) {
 TEST(NodeDeath, AStoppedNodesRunIsDeadByItsDeadline) {
   TempFolder folder;
   const std::string give_back = folder.Script("matins", "#!/bin/sh\necho > \"$0.done\"\n");
-  Node node(folder, "3", give_back, kTree);
+  Node node(folder, "6", give_back, kTree);
   const std::vector<pid_t> pids = Pids(node);
   node.Signal(SIGSTOP);
   for (pid_t pid : pids) ASSERT_TRUE(AwaitGone(pid));

@@ -36,7 +36,7 @@ void ExpectAllDead(const std::vector<pid_t>& pids) {
 TEST(ProcessKill, ATimeOutReachesTheWholeTree) {
   WatchedRunner runner;
   RunRequest request = ShellRun(1, absl::StrCat("trap '' TERM\n", kTree));
-  request.time_out = Soon(3, 3.2);
+  request.time_out = Soon(6, 6.2);
   runner->Start(std::move(request));
   const std::vector<pid_t> pids = AwaitPids(runner, 1, 4);
   const RunEnded ended = runner.AwaitEnd(1);
@@ -104,8 +104,8 @@ TEST(ProcessKill, NothingIsStartedAfterTheLeaseThoughTheGraceIsNotOver) {
 
 TEST(ProcessKill, ALeaseThatIsMovedLetsItGoOn) {
   WatchedRunner runner;
-  RunRequest request = ShellRun(1, "echo up; sleep 1; echo survived");
-  request.lease = Soon(0.6, 0.6);
+  RunRequest request = ShellRun(1, "echo up; sleep 3.5; echo survived");
+  request.lease = Soon(3, 3);
   runner->Start(std::move(request));
   runner->MoveDeadlines({{.run = 1, .lease = Soon(3600, 3600)}});
   const RunEnded ended = runner.AwaitEnd(1);
@@ -116,8 +116,8 @@ TEST(ProcessKill, ALeaseThatIsMovedLetsItGoOn) {
 TEST(ProcessKill, NoBeatMovesTheTimeOut) {
   WatchedRunner runner;
   RunRequest request = ShellRun(1, "sleep 600");
-  request.time_out = Soon(0.5, 0.5);
-  request.lease = Soon(0.4, 0.4);
+  request.time_out = Soon(3.1, 3.1);
+  request.lease = Soon(3, 3);
   runner->Start(std::move(request));
   runner->MoveDeadlines({{.run = 1, .lease = Soon(3600, 3600)}});
   EXPECT_EQ(runner.AwaitEnd(1).stopped, StopReason::kTimeOut);
@@ -167,18 +167,21 @@ TEST(ProcessKill, ClosingTheRunnerIsTheNodesDeath) {
 // ---- when somebody lays hands on the guard ----
 
 TEST(Guard, IgnoresTheSignalsOfAGroup) {
+  TempFolder folder;
   WatchedRunner runner;
-  runner->Start(ShellRun(1, "sleep 0.3; exit 7"));
+  runner->Start(ShellRun(
+      1, absl::StrCat("while test ! -e ", folder.File("go"), "; do sleep 0.02; done; exit 7")));
   const pid_t guard = ParentOf(runner.AwaitOf<RunStarted>(1).pid);
   ASSERT_GT(guard, 1);
   for (int sig : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) kill(guard, sig);
+  std::ofstream(folder.File("go")) << "\n";
   EXPECT_EQ(runner.AwaitEnd(1).exit_code, 7);
 }
 
 TEST(Guard, ThatIsStoppedDoesNotKeepItsTreeAlive) {
   WatchedRunner runner;
   RunRequest request = ShellRun(1, absl::StrCat("trap '' TERM\n", kTree));
-  request.time_out = Soon(3, 3);
+  request.time_out = Soon(6, 6);
   runner->Start(std::move(request));
   const std::vector<pid_t> pids = AwaitPids(runner, 1, 4);
   const pid_t guard = ParentOf(runner.AwaitOf<RunStarted>(1).pid);

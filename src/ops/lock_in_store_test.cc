@@ -26,11 +26,11 @@ TEST(LockInStore, WhatHasJustBeenLetGoIsTakenAndNobodyIsNamed) {
   const auto first = open("first"), second = open("second");
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_TRUE(second.ok()) << second.status();
-  auto taken = (*first)->Take(absl::Seconds(1));
+  auto taken = (*first)->Take(absl::Seconds(30));
   ASSERT_TRUE(taken.ok()) << taken.status();
   ASSERT_TRUE(taken->taken);
 
-  taken = (*second)->Take(absl::Seconds(1));
+  taken = (*second)->Take(absl::Seconds(30));
   ASSERT_TRUE(taken.ok()) << taken.status();
   EXPECT_FALSE(taken->taken);
   EXPECT_TRUE(absl::StartsWith(taken->held_by, "first since ")) << taken->held_by;
@@ -42,7 +42,7 @@ TEST(LockInStore, WhatHasJustBeenLetGoIsTakenAndNobodyIsNamed) {
     }
     return absl::OkStatus();
   });
-  taken = (*second)->Take(absl::Seconds(1));
+  taken = (*second)->Take(absl::Seconds(30));
   SetFaultHook(nullptr);
   ASSERT_TRUE(gone);
   ASSERT_TRUE(taken.ok()) << taken.status();
