@@ -24,9 +24,9 @@ struct Stage {
 
   // Migrates, and opens both stores.
   static absl::StatusOr<Stage> Open(const std::string& url,
-                                    absl::Duration deadline = absl::Seconds(5));
+                                    absl::Duration deadline = absl::Seconds(10));
   // Overlap allow, no lock: any number of its periods run at a time.
-  absl::Status Apply(absl::string_view job, absl::Duration lease = absl::Seconds(30));
+  absl::Status Apply(absl::string_view job, absl::Duration lease = absl::Minutes(10));
   // Periods `from` up to `to`, due so long from now.
   absl::Status Plan(absl::string_view job, int from, int to, absl::Duration in = -absl::Hours(1));
   absl::StatusOr<Claim> Claimed(const PeriodKey& key, absl::string_view node = "n1");

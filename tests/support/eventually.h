@@ -8,9 +8,9 @@
 
 namespace matins::testing {
 
-// Whether it held within twenty seconds, asked each millisecond.
+// Whether it held within a minute, asked each millisecond.
 inline bool Eventually(absl::FunctionRef<bool()> holds) {
-  const absl::Time until = absl::Now() + absl::Seconds(20);
+  const absl::Time until = absl::Now() + absl::Seconds(60);
   while (!holds() && absl::Now() < until) absl::SleepFor(absl::Milliseconds(1));
   return holds();
 }

@@ -32,7 +32,7 @@ TEST(MariadbServerFaults, WhatWasAcknowledgedSurvivesItsCrash) {
   EXPECT_FALSE(stage.store->Extend({&extend, 1}).ok());
   ASSERT_OK(server->Restart());
   absl::StatusOr<std::vector<ExtendAnswer>> extended;
-  const absl::Time until = absl::Now() + absl::Seconds(20);
+  const absl::Time until = absl::Now() + absl::Seconds(60);
   do {
     extended = stage.store->Extend({&extend, 1});
   } while (!extended.ok() && absl::Now() < until);
