@@ -13,6 +13,13 @@ def checker_folder():
     return installed if os.path.isdir(installed) else os.path.join(HERE, '..', 'tools', 'checker')
 
 
+def stay_clear_of_midnight(seconds):
+    """For tests that count days, which fall due at midnight UTC: returns at once, or behind the midnight that comes within so many seconds."""
+    left = 86400 - time.time() % 86400
+    if left < seconds:
+        time.sleep(left + 1)
+
+
 def eventually(what, probe, patience=PATIENCE):
     """Asks `probe` until it answers something true; that is the answer."""
     until = time.monotonic() + patience

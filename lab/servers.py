@@ -2,6 +2,7 @@
 import glob
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -13,6 +14,7 @@ from program import PATIENCE, eventually
 
 PACKAGES = dict(initdb='postgresql', postgres='postgresql', psql='postgresql-client', mariadbd='mariadb-server',
                 mariadb='mariadb-client', redis_server='redis-server')
+LOWEST_PORT = 10_000
 
 
 class Missing(Exception):
@@ -28,9 +30,17 @@ def program(name, package):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
+    """One that nobody listens on, and that the kernel gives to no client: who asks for a server that is away would now and then
+    be given the very port that it comes back to."""
+    with open('/proc/sys/net/ipv4/ip_local_port_range') as f:
+        clients = int(f.read().split()[0])
+    while True:
+        with socket.socket() as s:
+            try:
+                s.bind(('127.0.0.1', random.SystemRandom().randrange(LOWEST_PORT, clients) if clients > 2 * LOWEST_PORT else 0))
+            except OSError:      # taken
+                continue
+            return s.getsockname()[1]
 
 
 def run(words, **more):

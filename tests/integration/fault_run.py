@@ -8,12 +8,11 @@ table. A run by hand, longer than the tests':
 import os
 import random
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 
-from support import PATIENCE
+from support import PATIENCE, free_port
 
 # What the lab does to nodes too is there, and only there.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'lab'))
@@ -58,9 +57,7 @@ class Pool:
         program = shutil.which('pgbouncer', path=os.environ.get('PATH', '') + ':/usr/sbin:/sbin')
         folder = tempfile.mkdtemp(prefix='mtpool')
         case.addCleanup(shutil.rmtree, folder)
-        with socket.socket() as free:
-            free.bind(('127.0.0.1', 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         config = os.path.join(folder, 'pgbouncer.ini')
         with open(config, 'w') as f:
             f.write(f'[databases]\n* = host=127.0.0.1 port={server_port} user=postgres\n[pgbouncer]\n'

@@ -8,14 +8,20 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'lab'))
+from program import stay_clear_of_midnight  # noqa: E402
+from servers import free_port  # noqa: E402
+
 MATINS = os.environ['MATINS_BINARY']
+stay_clear_of_midnight(300)  # longer than nearly every suite takes
+# Of a file: each attempt of each of its jobs is kept, for tests that count them. By default a node keeps three, from its tenth second on.
+KEEP_ALL = 'defaults: { history: { succeeded: 1000, failed: 1000 } }\n'
 PATIENCE = 60  # seconds that anything may take on a busy machine before a test gives up
 # Valkey speaks the same; which of the two is there depends on the distribution.
 REDIS_SERVER = os.environ.get('MATINS_TEST_REDIS_SERVER') or ('valkey-server' if shutil.which('valkey-server') and not shutil.which('redis-server')
@@ -38,15 +44,15 @@ def mariadb_port():
     return server_port('MATINS_TEST_MARIADB')
 
 
-def eventually(what, probe):
+def eventually(what, probe, patience=PATIENCE):
     """Asks `probe` until it answers something true; that is the answer."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + patience
     while True:
         answer = probe()
         if answer:
             return answer
         if time.monotonic() > until:
-            raise AssertionError(f'waited {PATIENCE} s for {what}')
+            raise AssertionError(f'waited {patience} s for {what}')
         time.sleep(0.02)
 
 
@@ -72,6 +78,10 @@ class Node:
         with open(self.log_path, errors='replace') as f:
             return f.read()
 
+    def told(self, text):
+        """What is in the store is in the log a moment later."""
+        eventually(f'{text!r} in the log', lambda: text in self.text())
+
     def signal(self, number):
         self.process.send_signal(number)
 
@@ -93,9 +103,7 @@ class Redis:
     def __init__(self, case):
         self.folder = tempfile.mkdtemp(prefix='mtr')
         case.addCleanup(shutil.rmtree, self.folder, True)
-        with socket.socket() as s:
-            s.bind(('127.0.0.1', 0))
-            self.port = s.getsockname()[1]
+        self.port = free_port()
         self.process = None
         self.start()
         case.addCleanup(self.kill)

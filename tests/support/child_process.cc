@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <tuple>
 
 #include "absl/strings/numbers.h"
@@ -220,15 +221,24 @@ absl::StatusOr<std::string> FindServerProgram(absl::string_view program) {
 }
 
 int FreePort() {
-  const int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  bind(probe, reinterpret_cast<sockaddr*>(&address), size);
-  getsockname(probe, reinterpret_cast<sockaddr*>(&address), &size);
-  close(probe);
-  return ntohs(address.sin_port);
+  constexpr uint16_t kLowest = 10'000;
+  thread_local std::mt19937 random{std::random_device{}()};
+  uint16_t clients = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> clients;
+  const bool below = clients > 2 * kLowest;
+  while (true) {
+    const int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port =
+        htons(below ? std::uniform_int_distribution<uint16_t>(kLowest, clients - 1)(random) : 0);
+    socklen_t size = sizeof address;
+    const bool is_free = bind(probe, reinterpret_cast<sockaddr*>(&address), size) == 0;
+    getsockname(probe, reinterpret_cast<sockaddr*>(&address), &size);
+    close(probe);
+    if (is_free) return ntohs(address.sin_port);
+  }
 }
 
 }  // namespace matins::testing

@@ -57,7 +57,8 @@ void RemoveDirectory(const std::string& path);
 // The newest `program` of Debian's PostgreSQL packages, else the one in PATH or the sbin folders.
 absl::StatusOr<std::string> FindServerProgram(absl::string_view program);
 
-// A TCP port of 127.0.0.1 that nobody listens on now.
+// A TCP port of 127.0.0.1 that nobody listens on now, and that the kernel gives to no client: who
+// asks for a server that is away would now and then be given the very port that it comes back to.
 int FreePort();
 
 }  // namespace matins::testing
