@@ -13,7 +13,7 @@ import tempfile
 import textwrap
 import time
 import unittest
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 MATINS = os.path.abspath(os.environ['MATINS_BINARY'])
@@ -31,7 +31,7 @@ def may_unshare():
 
 def owed():
     """The days that recon.yaml owes: the newest thirty that are due, of those since its first."""
-    newest = date.today() - timedelta(days=1)
+    newest = (datetime.now(timezone.utc) - timedelta(hours=1)).date() - timedelta(days=1)     # at 01:00 the day before falls due
     first = max(date(2026, 10, 1), newest - timedelta(days=29))
     return [str(first + timedelta(days=n)) for n in range((newest - first).days + 1)]
 

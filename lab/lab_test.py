@@ -25,9 +25,11 @@ import mutants  # noqa: E402
 from experiment import FOLDER, STORES, Bad, Experiment, shipped  # noqa: E402
 from nemesis import Nemesis  # noqa: E402
 from nodes import state_of, tell  # noqa: E402
+from program import stay_clear_of_midnight  # noqa: E402
 from right_histories import plain  # noqa: E402
 from wrong_histories import WRONG  # noqa: E402
 
+stay_clear_of_midnight(300)  # longer than nearly every ctest of these takes
 GOOD = '''
 name = "t.good"
 topic = "a topic"
@@ -218,7 +220,7 @@ class Runs(unittest.TestCase):
         command, env = [MATINS, 'lab'], os.environ
         if program:                  # another one than that which brings the lab
             command, env = [sys.executable, '-B', HERE], {**env, 'MATINS_BINARY': program}
-        done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL, check=False, env=env)
+        done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=800, stdin=subprocess.DEVNULL, check=False, env=env)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
@@ -394,11 +396,26 @@ class Runs(unittest.TestCase):
         self.assertIn('refusals 0 of 30', self.lab('run', path, '--keep', self.root, code=1))
         self.assertEqual(self.record(1, 't.good')['observed_result']['verdict'], 'inconclusive')
 
+    def stopped(self, *words):
+        """A run in which `locks.failing` was stopped within a second, and how. If the machine stood still just then, another one."""
+        for attempt in range(5):
+            self.root = os.path.join(self.folder, f'kept-{attempt}')
+            wrong = None
+            try:
+                self.lab('run', 'core', '--only', 'locks.failing', *words, '--keep', self.root)
+            except AssertionError as e:
+                wrong = e
+            stop = keep.read_json(self.kept(1, 'locks.failing', 'candidate', 'stop.json'))
+            if stop and stop['seconds_to_stop'] > 1:
+                continue
+            if wrong:
+                raise wrong
+            return stop
+        self.fail(f'never within a second: {stop}')
+
     def test_a_doubled_effect_stops_a_run_and_nothing_is_written_after(self):
-        self.lab('run', 'core', '--only', 'locks.failing', '--keep', self.root)
-        stop = keep.read_json(self.kept(1, 'locks.failing', 'candidate', 'stop.json'))
+        stop = self.stopped()
         self.assertEqual(stop['condition'], 'doubled')
-        self.assertLess(stop['seconds_to_stop'], 1)
         self.assertEqual(set(stop['written_afterwards'].values()), {0})
         with open(self.kept(1, 'report.html')) as f:
             self.assertIn('were written', f.read())
@@ -436,8 +453,8 @@ class Runs(unittest.TestCase):
         self.assertEqual(stores, ['sqlite', 'postgresql', 'mariadb'])
 
     def test_release_gate(self):
-        names = [f'locks.{kind}' for kind in ('normal', 'boundary', 'failing', 'recovering')]
-        self.lab('run', 'core', *(word for name in names for word in ('--only', name)), '--keep', self.root, '--by', 'ann')
+        names = [f'locks.{kind}' for kind in ('normal', 'boundary', 'recovering')]
+        self.stopped(*(word for name in names for word in ('--only', name)), '--by', 'ann')
         release = self.write('author = "ann"\n', 'release.toml')
         told = self.lab('gate', self.kept(1), '--release', release, code=1).splitlines()
         for what in ('owner', 'code', 'dependencies', 'configuration', 'data', 'not_covered', 'replay'):
