@@ -5,7 +5,7 @@ import signal
 import subprocess
 from datetime import datetime, timedelta, timezone
 
-from support import MATINS, PATIENCE, StoreCase, eventually, for_each_store, main
+from support import KEEP_ALL, MATINS, PATIENCE, StoreCase, eventually, for_each_store, main
 
 TODAY = datetime.now(timezone.utc).date()
 
@@ -23,7 +23,7 @@ def job(name, shell, *more, schedule='0 0 * * *', misfire='each'):
 
 
 def jobs(*texts):
-    return 'jobs:\n' + ''.join(texts)
+    return KEEP_ALL + 'jobs:\n' + ''.join(texts)
 
 
 class Cases(StoreCase):
@@ -170,7 +170,7 @@ class Ends(Cases):
         self.assertEqual(self.ok('logs', old), 'old\n')
 
     def test_a_run_longer_than_its_lease_stays_single_and_its_time_out_ends_it(self):
-        self.apply(jobs(job('long', f'echo $$ >> {self.path("pids")}; {self.until("gate")}', 'lock: { ttl: 4s }'),
+        self.apply(jobs(job('long', f'echo $$ >> {self.path("pids")}; {self.until("gate")}', 'lock: { ttl: 10s }'),
                         job('endless', f'trap "" TERM; sleep 600 & {self.until("never")}', 'timeout: 1s', 'grace: 1s')))
         self.node()
         self.node()
@@ -178,7 +178,7 @@ class Ends(Cases):
         self.started('long', day(1))
         self.refused(1, 'run', 'endless', '--date', day(1), '--wait')
         self.assertEqual(self.row('endless', day(1))['reason'], 'timeout')
-        beyond = datetime.now(timezone.utc) + timedelta(seconds=5)
+        beyond = datetime.now(timezone.utc) + timedelta(seconds=12)
         eventually('more than a lease', lambda: datetime.now(timezone.utc) > beyond)
         self.open('gate')
         eventually('the end', lambda: self.status_of('long', day(1)) == 'DONE')
@@ -221,13 +221,13 @@ class Overlaps(Cases):
 class HandOver(Cases):
 
     def test_a_node_that_drains_keeps_its_lease_and_ends_its_run_itself(self):
-        self.apply(jobs(job('j', f'echo $$ >> {self.path("pids")}; {self.until("gate")}', 'lock: { ttl: 4s }')))
+        self.apply(jobs(job('j', f'echo $$ >> {self.path("pids")}; {self.until("gate")}', 'lock: { ttl: 10s }')))
         node = self.node('--drain', '120s')
         self.ok('run', 'j', '--date', day(1))
         eventually('the run', lambda: self.lines('pids'))
         self.node()
         node.signal(signal.SIGTERM)
-        beyond = datetime.now(timezone.utc) + timedelta(seconds=6)
+        beyond = datetime.now(timezone.utc) + timedelta(seconds=12)
         eventually('more than the lease', lambda: datetime.now(timezone.utc) > beyond)
         self.open('gate')
         self.assertEqual(node.process.wait(60), 0)

