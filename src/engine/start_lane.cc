@@ -53,7 +53,7 @@ absl::string_view ResultText(StartResult result) {
     case StartResult::kFull:
       return "a limit is reached";
     case StartResult::kOldLease:
-      return "the lease of its deleted row still lives";
+      return "an earlier run of it, taken back or deleted, may be alive until";
     case StartResult::kLabels:
       return "this node lacks a label";
     case StartResult::kFrozen:

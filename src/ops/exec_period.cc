@@ -291,8 +291,9 @@ absl::StatusOr<ExecCall::Next> ExecCall::InTheWay(const PeriodRow& row, const St
     case StartResult::kAfter:
       return Held(absl::StrCat(Named(row), " waits for job ", answer.blocker));
     case StartResult::kOldLease:
-      return Held(
-          absl::StrCat(Named(row), ": the lease of its deleted row lives until ", answer.blocker));
+      return Held(absl::StrCat(Named(row),
+                               ": an earlier run of it, taken back or deleted, may be alive until ",
+                               answer.blocker));
     default:
       return Again(kAtOnce);
   }

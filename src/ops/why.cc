@@ -288,7 +288,8 @@ class Inquiry {
                        "; planning judges it by the misfire policy"));
     }
     if (row.wait_until > facts_.now) {
-      Say(absl::StrCat("the lease of its earlier row lives until ", FormatInstant(row.wait_until)));
+      Say(absl::StrCat("an earlier run of it, taken back or deleted, may be alive until ",
+                       FormatInstant(row.wait_until)));
     }
     Frozen();
     if (answer_.truths.empty()) {

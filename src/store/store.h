@@ -132,7 +132,7 @@ enum class StartResult {
   kAfter,     // a job named in `after` is not DONE for this biz_date
   kBusy,      // its lock is held (job_lock, or a running row with the same lock key)
   kFull,      // job limit, max_parallel or global limit
-  kOldLease,  // the lease of its deleted row still lives (I7)
+  kOldLease,  // the lease of a run that was burnt or whose row was deleted still lives (I7)
   kLabels,    // this node lacks a label
   kFrozen,    // the clock stepped (I8)
   kBackfill,  // its back-fill is paused, shut, stopped at a failure, or has no room
