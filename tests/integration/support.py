@@ -22,6 +22,7 @@ MATINS = os.environ['MATINS_BINARY']
 stay_clear_of_midnight(300)  # longer than nearly every suite takes
 # Of a file: each attempt of each of its jobs is kept, for tests that count them. By default a node keeps three, from its tenth second on.
 KEEP_ALL = 'defaults: { history: { succeeded: 1000, failed: 1000 } }\n'
+STORE_AWAY = 5  # exit code: nothing was done
 PATIENCE = 60  # seconds that anything may take on a busy machine before a test gives up
 # Valkey speaks the same; which of the two is there depends on the distribution.
 REDIS_SERVER = os.environ.get('MATINS_TEST_REDIS_SERVER') or ('valkey-server' if shutil.which('valkey-server') and not shutil.which('redis-server')
@@ -69,7 +70,7 @@ class Node:
         self.log = open(self.log_path, 'wb')
         self.process = subprocess.Popen([MATINS, 'serve', '--runtime-dir', case.folder, *args], env=case.env(),
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        case.addCleanup(self.kill)
+        case.addCleanup(self.tell_and_kill, case)
         eventually('the node to serve', lambda: 'serves' in self.text() or self.process.poll() is not None)
         if self.process.poll() is not None:
             raise AssertionError(f'the node ended: {self.text()}')
@@ -95,6 +96,11 @@ class Node:
             self.signal(signal.SIGCONT)
             self.process.wait(PATIENCE)
         self.log.close()
+
+    def tell_and_kill(self, case):
+        """What it said is told with a failure of the case."""
+        self.kill()
+        case.said = [*getattr(case, 'said', ()), self.text()]
 
 
 class Redis:
@@ -174,8 +180,12 @@ class StoreCase(unittest.TestCase):
         return {**os.environ, 'MATINS_STORE': self.store}
 
     def run_matins(self, *args, **more):
-        return subprocess.run([MATINS, *args], env=self.env(), capture_output=True, text=True, timeout=PATIENCE * 2,
-                              stdin=None if 'input' in more else subprocess.DEVNULL, **more)
+        """Again where the machine stood still for longer than a call waits for its store, which was not in doubt by then."""
+        def done():
+            one = subprocess.run([MATINS, *args], env=self.env(), capture_output=True, text=True, timeout=PATIENCE * 2,
+                                 stdin=None if 'input' in more else subprocess.DEVNULL, **more)
+            return None if one.returncode == STORE_AWAY and "within the call's deadline" in one.stderr else one
+        return eventually('an answer of the store', done)
 
     def ok(self, *args, **more):
         done = self.run_matins(*args, **more)
@@ -274,6 +284,6 @@ def main():
             bad += not good
             print(f'{"ok" if good else "FAILED"} {took:.1f}s {test.id()}', flush=True)
             for _, trace in wrong:
-                print(trace, flush=True)
+                print(trace, *(f'a node said:\n{text[-4000:]}' for text in reversed(getattr(test, 'said', ()))), sep='\n', flush=True)
     print(f'{len(tests)} tests, {bad} failed')
     sys.exit(1 if bad else 0)
