@@ -18,6 +18,8 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '
 from program import stay_clear_of_midnight  # noqa: E402
 from servers import free_port  # noqa: E402
 
+# Who runs tests in a background has it ignored, and with it all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 MATINS = os.environ['MATINS_BINARY']
 stay_clear_of_midnight(300)  # longer than nearly every suite takes
 # Of a file: each attempt of each of its jobs is kept, for tests that count them. By default a node keeps three, from its tenth second on.
