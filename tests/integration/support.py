@@ -25,7 +25,7 @@ stay_clear_of_midnight(300)  # longer than nearly every suite takes
 # Of a file: each attempt of each of its jobs is kept, for tests that count them. By default a node keeps three, from its tenth second on.
 KEEP_ALL = 'defaults: { history: { succeeded: 1000, failed: 1000 } }\n'
 STORE_AWAY = 5  # exit code: nothing was done
-PATIENCE = 60  # seconds that anything may take on a busy machine before a test gives up
+PATIENCE = 120  # seconds that anything may take on a busy machine before a test gives up
 # Valkey speaks the same; which of the two is there depends on the distribution.
 REDIS_SERVER = os.environ.get('MATINS_TEST_REDIS_SERVER') or ('valkey-server' if shutil.which('valkey-server') and not shutil.which('redis-server')
                                                             else 'redis-server')
