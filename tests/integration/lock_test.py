@@ -228,7 +228,8 @@ class InRedis(Everywhere, LockCase):
         tick = "import time\nwhile True: print(time.monotonic_ns(), flush=True); time.sleep(0.02)"
         with open(self.path('tick.py'), 'w') as f:
             f.write(tick)
-        holder = self.start('night', '--ttl', '2s', run='exec python3 tick.py > ticks')
+        holder = self.start('night', '--ttl', '4s', run='exec python3 tick.py > ticks')
+        eventually('a tick', lambda: os.path.getsize(self.path('ticks')))
         os.kill(holder.pid, signal.SIGSTOP)
         begun = int(self.expect(0, 'night', '--if-held', 'wait', '-q', run=('python3', '-c', 'import time; print(time.monotonic_ns())')))
         with open(self.path('ticks')) as f:
