@@ -229,7 +229,7 @@ class InRedis(Everywhere, LockCase):
         with open(self.path('tick.py'), 'w') as f:
             f.write(tick)
         holder = self.start('night', '--ttl', '4s', run='exec python3 tick.py > ticks')
-        eventually('a tick', lambda: os.path.getsize(self.path('ticks')))
+        eventually('a tick', lambda: os.path.exists(self.path('ticks')) and os.path.getsize(self.path('ticks')))
         os.kill(holder.pid, signal.SIGSTOP)
         begun = int(self.expect(0, 'night', '--if-held', 'wait', '-q', run=('python3', '-c', 'import time; print(time.monotonic_ns())')))
         with open(self.path('ticks')) as f:
