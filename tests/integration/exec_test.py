@@ -256,7 +256,7 @@ class Ends(ExecCase):
         self.assertEqual([run['status'] for run in self.json('runs', 'recon')], ['DONE', 'LOST'])
 
     def test_a_timeout_is_no_success(self):
-        config = self.config(backfill=f'{{ start: {today()} }}', timeout='1s', grace='1s')
+        config = self.config(backfill=f'{{ start: {today()} }}', timeout='1s', grace='10s')
         self.expect(107, 'recon', *config, run=('sh', '-c', 'trap "exit 0" TERM; while :; do sleep 0.05; done'), says=('FAILED(timeout)',))
 
     def test_a_person_cancels(self):
