@@ -112,7 +112,9 @@ class Demands:
             changed = run.skip == 'changed' and not run.starts
             if changed and p in expected:
                 self.bad('I15', 'SKIPPED(changed), but the schedule in force contains it', run=run.key)
-            if run.state is None or changed or run.by_hand():
+            later = next((other for other in self.gens[p] if other.key[2] > run.key[2]), None)
+            ahead = later is not None and later.opened <= p and not run.starts  # deleted before it was due
+            if run.state is None or changed or ahead or run.by_hand():
                 continue                                                        # never planned, or rightly withdrawn
             if p not in expected and p <= self.cut:                             # later ones may be planned ahead
                 self.bad('I15', 'run for a period the schedule does not contain', run=run.key)

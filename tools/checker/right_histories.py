@@ -228,6 +228,19 @@ def changed(skipped=540, ran=(480,)):
     return H.end()
 
 
+@right('a change: what the old schedule planned ahead, and a person deleted, is SKIPPED(changed) when it has been planned again')
+def changed_behind_a_deletion(at=472):
+    H = Story(blind=False, versions=[{'from': 0, 'every': 60}, {'from': 475, 'every': 120}])
+    days(H, 420)
+    H.jr(540, 'plan', 470)
+    H.reopen(540, db=at, by='delete', old_state='PLANNED')
+    H.jr(540, 'plan', at + 2, gen=2)
+    H.jr(540, 'skip', at + 4, gen=2, by='policy', reason='changed')
+    H.final(540, 'SKIPPED', gen=2)
+    H.run(480, 600)
+    return H.end()
+
+
 @right('limits of the store, a tenant, a key and a job, one of them lowered while a run is alive')
 def limited():
     H = Story(blind=False, tenant='payments', limit_key='bank-a', limit=1)

@@ -1,5 +1,5 @@
 """Wrong histories: each must be caught by the promise named."""
-from right_histories import changed, deleted, drill, held, lost, opened_again, outage, overtaken, plain, rerun, waived, days, unaudited
+from right_histories import changed, changed_behind_a_deletion, deleted, drill, held, lost, opened_again, outage, overtaken, plain, rerun, waived, days, unaudited
 from story import Story, drop, fences, jr, later, of, one, renumber
 
 WRONG = []
@@ -295,6 +295,7 @@ def _(H):
 
 
 as_told('I15', 'a period of the schedule before the change', lambda: changed(skipped=None, ran=(480, 540)))
+as_told('I15', 'the same, which stood until it was due', lambda: changed_behind_a_deletion(at=541))
 as_told('I15', 'SKIPPED(changed), but the schedule in force contains it', lambda: changed(skipped=480, ran=()))
 
 
