@@ -19,7 +19,8 @@ namespace {
 constexpr size_t kMostSaid = 10'000;
 // Rows a call: more would make those that come due meanwhile wait for it.
 constexpr int kStartsACall = 500;
-// A backlog that START could not take (others have it locked) is looked at again after this.
+// A backlog that START could not take (others have it locked, or it stood behind what is due for
+// other nodes) is looked at again after this.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(5);
 // A row that a door keeps waiting is asked about again after this, or when its key is free.
 constexpr absl::Duration kDoorAgain = absl::Seconds(1);
@@ -238,6 +239,7 @@ absl::Status StartLane::Send(std::vector<Waiting> rows, int also_due) {
   request.global_limit = node_.options.global_limit;
   request.put_off = node_.options.put_off;
   request.not_after = FromMicros(node_.judged_until_us);
+  request.looks_ahead = node_.options.ahead;
   for (const PeriodKey& key : request.keys) {
     Testify(node_, "claim", "inv", {key, 0, 0, request.nonce});
   }
@@ -292,8 +294,9 @@ absl::Status StartLane::Take(const std::vector<Waiting>& rows, const StartReques
     }
   }
   if (request.also_due > 0) {
-    backlog_ = many_ = answers.more;
-    if (many_ && launched.empty()) {
+    backlog_ = answers.more;
+    many_ = answers.more && !launched.empty();
+    if (backlog_ && !many_) {
       backlog_ = false;
       next_hold_ = std::min(next_hold_, received + kLookAgain);
     }

@@ -47,7 +47,7 @@ bool StartRules::Ready(const RowFacts& facts, const JobFacts* job, Judged& judge
   } else if (row.not_before > facts_.now && !IsMutant(Mutant::kNoDueCheck)) {
     answer.result = StartResult::kNotDue;
     answer.blocker = FormatInstant(row.not_before);
-  } else if (request_.not_after < facts_.now || (job->asked && !tried)) {
+  } else if (PlanningIsBehind(request_, job->next_look, facts_.now) || (job->asked && !tried)) {
     Refuse(judged, StartResult::kGap, "planning is behind");
   } else if (row.start_by < facts_.now && row.attempts_total == 0) {
     // What was tried is not judged missed again while its attempts last.

@@ -31,6 +31,7 @@ struct StartFacts {
     std::optional<int64_t> limit, max_parallel;
     std::optional<absl::Time> gap_from;
     absl::Time cursor = absl::InfinitePast();
+    absl::Time next_look = absl::InfiniteFuture();
     int64_t running = 0, backfills = 0;
     bool serialised = false;  // its runs are begun one at a time, under its lock
   };
@@ -52,6 +53,11 @@ struct StartFacts {
   LimitCounts taken;  // of the limits that the rows speak of, behind the locks of their rules
   std::map<int64_t, BackfillFacts> backfills;  // those that the rows belong to, behind their locks
 };
+// Whether planning may not know yet what else is due of a job, whose next look is at `next_look`.
+inline bool PlanningIsBehind(const StartRequest& request, absl::Time next_look, absl::Time now) {
+  if (request.not_after >= now) return false;
+  return !request.looks_ahead || next_look <= now - *request.looks_ahead;
+}
 inline LimitClaim ClaimOf(const StartFacts::Row& row) {
   return {row.tenant, row.limit_key, row.row.backfill};
 }

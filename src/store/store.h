@@ -52,6 +52,8 @@ struct NodeId {
 
 struct ReadDueRequest {
   absl::Duration ahead = absl::Seconds(5);  // jobs whose next look is due by now + ahead
+  // Of more that are due than this, half are those that have been due for longest and half those
+  // that came due last: what comes due during a long backlog does not wait for its end.
   int limit = 500;
   std::vector<std::string> jobs;  // not empty: these, due or not
   bool by_node = false;  // to a node a jump forward that no tick has judged yet is frozen too (I8)
@@ -117,6 +119,9 @@ struct StartRequest {
   // at what is owed shortly before it, and what fell due since may leave no room for an older
   // period (I14, I17).
   absl::Time not_after = absl::InfiniteFuture();
+  // But to a job whose own next look became due less than this ago, or is yet to become due:
+  // planning looks so far ahead, and knows of all that is due of that job by now. Nothing: to none.
+  std::optional<absl::Duration> looks_ahead;
   absl::Duration put_off = absl::Seconds(
       5);  // refused rows are looked at again after this, or when something frees them
 };

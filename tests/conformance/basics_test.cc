@@ -53,5 +53,38 @@ TEST_F(Basics, AnUnknownJobIsNotPlanned) {
   EXPECT_FALSE(answers.jobs[0].written);
 }
 
+// Of more jobs than are asked for, half are those whose looks came due last.
+TEST_F(Basics, ABacklogOfLooksDoesNotKeepThoseWaitingThatCameDueLast) {
+  std::vector<Job> jobs;
+  for (int i = 0; i < 9; ++i) jobs.push_back(PlainJob(absl::StrCat("j", i)));
+  ASSERT_OK(ApplyJobs(acts(), jobs));
+  for (int i = 0; i < 9; ++i) {
+    ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), jobs[i].name));
+    PlanRequest plan;
+    plan.writes.push_back({.job = state.job,
+                           .expected_revision = state.revision,
+                           .cursor = state.cursor,
+                           .next_look = i < 8 ? At(i < 2 ? 1 : i) : At(1000)});
+    ASSERT_OK_AND_ASSIGN(const PlanAnswers answers, store().Plan(plan));
+    ASSERT_TRUE(answers.jobs.at(0).written);
+  }
+  world().SetClock(At(100));
+  const auto read = [&](int limit) {
+    ReadDueRequest request;
+    request.limit = limit;
+    const auto due = store().ReadDue(request);
+    EXPECT_TRUE(due.ok()) << due.status();
+    std::string names;
+    for (const JobState& job : due->jobs) absl::StrAppend(&names, job.job, " ");
+    return absl::StrCat(names, absl::ToDoubleSeconds(due->next_look - T0()));
+  };
+  EXPECT_EQ(read(1), "j0 1");
+  EXPECT_EQ(read(3), "j0 j1 j7 2");
+  EXPECT_EQ(read(4), "j0 j1 j6 j7 2");
+  EXPECT_EQ(read(7), "j0 j1 j2 j3 j5 j6 j7 4");
+  EXPECT_EQ(read(8), "j0 j1 j2 j3 j4 j5 j6 j7 1000");
+  EXPECT_EQ(read(9), "j0 j1 j2 j3 j4 j5 j6 j7 1000");
+}
+
 }  // namespace
 }  // namespace matins::conformance

@@ -67,6 +67,45 @@ TEST_F(Start, ASuspendedJobIsLeftAndWhatItHeldIsTakenBack) {
   EXPECT_EQ(ResultOf(KeyOf("a", 0)), StartResult::kStarted);
 }
 
+// Planning that has not got through a backlog of looks keeps back the jobs in it, and no others.
+TEST_F(Start, PlanningThatIsBehindKeepsBackTheJobsWhoseLooksAreDue) {
+  const std::vector<Job> jobs = {PlainJob("a"), PlainJob("b"), PlainJob("c")};
+  Apply(jobs);
+  const absl::Time looks[] = {At(3600), At(96), At(95)};
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    ASSERT_OK_AND_ASSIGN(const JobState state, ReadState(store(), jobs[i].name));
+    PlanRequest plan;
+    plan.writes.push_back({.job = state.job,
+                           .expected_revision = state.revision,
+                           .intents = {DayIntent(jobs[i], 0)},
+                           .cursor = DueOf(0),
+                           .next_look = looks[i]});
+    ASSERT_OK_AND_ASSIGN(const PlanAnswers answers, store().Plan(plan));
+    ASSERT_TRUE(answers.jobs.at(0).written);
+  }
+  world().SetClock(At(100));
+  StartRequest request;
+  request.node.name = "n1";
+  request.nonce = 1;
+  request.keys = {KeyOf("a", 0), KeyOf("b", 0), KeyOf("c", 0)};
+  request.not_after = At(99);
+  const auto results = [&] {
+    std::vector<StartResult> results;
+    const auto answers = store().Start(request);
+    EXPECT_TRUE(answers.ok()) << answers.status();
+    for (const StartAnswer& answer : answers->rows) results.push_back(answer.result);
+    return results;
+  };
+  const std::vector<StartResult> none(3, StartResult::kGap);
+  EXPECT_EQ(results(), none);
+  request.looks_ahead = absl::Seconds(5);
+  EXPECT_EQ(results(),
+            (std::vector{StartResult::kStarted, StartResult::kStarted, StartResult::kGap}));
+  request.not_after = At(100);
+  EXPECT_EQ(results(),
+            (std::vector{StartResult::kTaken, StartResult::kTaken, StartResult::kStarted}));
+}
+
 TEST_F(Start, AHeldRowIsItsNodesUntilTwoSecondsAfterItIsDue) {
   const Job job = PlainJob("a");
   Apply({job});

@@ -9,6 +9,7 @@
 #include "store/mariadb/ticket.h"
 #include "store/rules.h"
 #include "store/server_rows.h"
+#include "store/set_aside.h"
 
 namespace matins::mariadb {
 namespace {
@@ -129,6 +130,12 @@ class Applied {
           Sql("UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE job_name = ? "
               "AND status = 'PLANNED'",
               {step.job}));
+    } else {
+      // Other labels may do now.
+      writes.push_back(
+          Sql("UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE job_name = ? "
+              "AND status = 'PLANNED' AND waits_for >= ?",
+              {step.job, kAside}));
     }
     writes.push_back(
         Sql("INSERT INTO job_version (job, version, from_at, definition, digest, applied_by, "

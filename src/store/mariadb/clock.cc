@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "store/clock_rules.h"
+#include "store/mariadb/due.h"
 #include "store/mariadb/finish.h"
 #include "store/mariadb/store.h"
 #include "store/rules.h"
@@ -86,20 +87,23 @@ struct Mark : ClockMark {
 
 // The last: nothing runs, and nothing is to be looked at by then; three ends of indexes.
 std::vector<Statement> MarkFacts(const std::string& node, absl::Duration idle_ahead) {
-  return {LockMark(),
-          Sql("SELECT matins_clock(), @NOW"),
-          Sql("SELECT name, value FROM matins_meta"),
-          Sql("SELECT n.boot, n.seen_at FROM job_node n WHERE n.name = ?", {node}),
-          Sql("SELECT n.name, n.seen_at FROM job_node n WHERE NOT n.`left`"),
-          Sql("SET @matins_now = @NOW"),
-          Sql("SELECT NOT (EXISTS (SELECT 1 FROM job_watermark WHERE status = 'RUNNING') OR EXISTS "
+  return {
+      LockMark(),
+      Sql("SELECT matins_clock(), @NOW"),
+      Sql("SELECT name, value FROM matins_meta"),
+      Sql("SELECT n.boot, n.seen_at FROM job_node n WHERE n.name = ?", {node}),
+      Sql("SELECT n.name, n.seen_at FROM job_node n WHERE NOT n.`left`"),
+      Sql("SET @matins_now = @NOW"),
+      Sql(absl::StrCat(
+              "SELECT NOT (EXISTS (SELECT 1 FROM job_watermark WHERE status = 'RUNNING') OR EXISTS "
               "(SELECT 1 FROM job_watermark FORCE INDEX (job_watermark_due) WHERE status = "
               "'PLANNED' AND look_at <= "
               "CAST(@matins_now AS DATETIME(6)) + INTERVAL ? MICROSECOND) OR EXISTS (SELECT 1 FROM "
               "job FORCE INDEX (job_next_look) WHERE NOT deleted AND next_look <= CAST(@matins_now "
               "AS DATETIME(6)) + INTERVAL "
-              "? MICROSECOND))",
-              {idle_ahead, idle_ahead})};
+              "? MICROSECOND)), ",
+              kAnyAside),
+          {idle_ahead, idle_ahead})};
 }
 
 Mark ReadMark(const std::vector<Rows>& rows, const std::string& node) {
@@ -218,6 +222,7 @@ absl::StatusOr<bool> WriteReturn(Session& session, const TickRequest& request, c
 absl::StatusOr<TickAnswer> MariadbStore::Tick(const TickRequest& request) {
   Connection& connection = session_.connection;
   const std::string name = UsableText(request.node.name);
+  bool any_aside = false;
   const auto once = [&]() -> absl::StatusOr<TickAnswer> {
     ASSIGN_OR_RETURN(const std::vector<Rows> rows,
                      connection.Begin(MarkFacts(name, request.idle_ahead)));
@@ -259,9 +264,16 @@ absl::StatusOr<TickAnswer> MariadbStore::Tick(const TickRequest& request) {
     answer.frozen_why = mark.frozen_why;
     answer.live_nodes = mark.others + 1;
     answer.idle = !mark.settled && !answer.frozen && !answer.returned && rows[6].Int(0, 0) != 0;
+    any_aside = rows[6].Bool(0, 1);
     return answer;
   };
-  return session_.Retried(once);
+  ASSIGN_OR_RETURN(TickAnswer answer, session_.Retried(once));
+  // What waits for this node's labels is to be started. Where that cannot be asked, it may be so.
+  if (answer.idle && any_aside) {
+    const auto lists = AsideLists(session_, JsonStrings(request.node.labels));
+    answer.idle = lists.ok() && lists->empty();
+  }
+  return answer;
 }
 
 absl::Status MariadbStore::Leave(const NodeId& node) {

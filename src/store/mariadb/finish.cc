@@ -11,6 +11,7 @@
 #include "job/words.h"
 #include "store/mariadb/store.h"
 #include "store/rules.h"
+#include "store/set_aside.h"
 
 namespace matins::mariadb {
 namespace {
@@ -22,8 +23,8 @@ constexpr int kWaitingMost = 200;  // so many kinds are told apart; more: all co
 Statement ReadWaiting() {
   return Sql(
       "SELECT DISTINCT waits_for FROM job_watermark FORCE INDEX (job_watermark_waiting) WHERE "
-      "waits_for IS NOT NULL LIMIT ?",
-      {kWaitingMost});
+      "waits_for IS NOT NULL AND waits_for < ? LIMIT ?",
+      {kAside, kWaitingMost});
 }
 
 std::set<std::string> WaitingOf(const Rows& rows) {

@@ -5,9 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/fault.h"
 #include "base/status.h"
+#include "store/mariadb/due.h"
 #include "store/mariadb/store.h"
 #include "store/mariadb/ticket.h"
 #include "store/rules.h"
+#include "store/set_aside.h"
 
 namespace matins::mariadb {
 namespace {
@@ -16,21 +18,35 @@ namespace {
 // what is taken is asked again behind its lock.
 std::vector<Statement> MayHold(const HoldRequest& request) {
   return {Sql("SET @matins_now = @NOW"),
-          Sql("SELECT d.job_name, d.period FROM (SELECT r.job_name, r.period, r.priority, r.due_at "
-              "FROM job_watermark r FORCE INDEX (job_watermark_due) WHERE r.status = 'PLANNED' AND "
+          Sql("SELECT d.job_name, d.period FROM (SELECT w.* FROM (SELECT r.job_name, r.period, "
+              "r.priority, r.due_at FROM job_watermark r FORCE INDEX (job_watermark_due) WHERE "
+              "r.status = 'PLANNED' AND (? OR r.look_at > CAST(@matins_now AS DATETIME(6))) AND "
               "r.look_at <= CAST(@matins_now AS DATETIME(6)) + INTERVAL ? MICROSECOND AND "
               "(r.held_by IS NULL OR r.held_until <= CAST(@matins_now AS DATETIME(6))) "
-              "ORDER BY r.look_at LIMIT ?) d STRAIGHT_JOIN job b FORCE INDEX (PRIMARY) ON b.name = "
-              "d.job_name AND NOT b.deleted "
-              "AND b.suspended_at IS NULL AND JSON_CONTAINS(?, b.labels) "
+              "ORDER BY r.look_at LIMIT ?) w STRAIGHT_JOIN job b FORCE INDEX (PRIMARY) ON b.name = "
+              "w.job_name AND NOT b.deleted "
+              "AND b.suspended_at IS NULL AND JSON_CONTAINS(?, b.labels) LIMIT ?) d "
               "ORDER BY d.priority DESC, d.due_at, d.job_name, d.period LIMIT ?",
-              {request.ahead, 4 * request.limit + 200, JsonStrings(request.node.labels),
-               request.limit}),
+              {request.due, request.ahead, 8 * request.limit + 2000,
+               JsonStrings(request.node.labels), 4 * request.limit + 200, request.limit}),
           Sql("SELECT r.look_at FROM job_watermark r FORCE INDEX (job_watermark_due) WHERE "
               "r.status = 'PLANNED' AND "
               "r.look_at > CAST(@matins_now AS DATETIME(6)) + INTERVAL ? MICROSECOND "
               "ORDER BY r.look_at LIMIT 1",
               {request.ahead}),
+          // Of what is due and held by nobody, the first rows by their index: how many there are,
+          // and how many this node could run.
+          Sql(absl::StrCat("SELECT COUNT(*), COALESCE(SUM(NOT b.deleted AND b.suspended_at IS NULL "
+                           "AND JSON_CONTAINS(?, b.labels)), 0), ",
+                           kAnyAside,
+                           " FROM (SELECT r.job_name FROM job_watermark r FORCE INDEX "
+                           "(job_watermark_due) WHERE r.status = 'PLANNED' AND "
+                           "r.look_at <= CAST(@matins_now AS DATETIME(6)) AND "
+                           "r.not_before <= CAST(@matins_now AS DATETIME(6)) AND "
+                           "(r.held_by IS NULL OR r.held_until <= CAST(@matins_now AS "
+                           "DATETIME(6))) ORDER BY r.look_at LIMIT ?) w "
+                           "LEFT JOIN job b FORCE INDEX (PRIMARY) ON b.name = w.job_name"),
+              {JsonStrings(request.node.labels), kPassedOver}),
           ReadClock()};
 }
 
@@ -41,13 +57,17 @@ absl::StatusOr<HoldAnswer> MariadbStore::Hold(const HoldRequest& request) {
   const auto once = [&]() -> absl::StatusOr<HoldAnswer> {
     ASSIGN_OR_RETURN(const std::vector<Rows> look, connection.Begin(MayHold(request)));
     HoldAnswer answer;
-    answer.now = ClockOf(look[3]).now;
+    answer.now = ClockOf(look[4]).now;
+    const int64_t due = look[3].Int(0, 0), own = look[3].Int(0, 1);
+    start_.crowded = due == kPassedOver && own < kPassedOver;
+    start_.any_aside = look[3].Bool(0, 2);
     if (look[2].size() > 0) answer.next_start = look[2].Time(0, 0, absl::InfiniteFuture());
     std::vector<PeriodKey> keys;
     for (int i = 0; i < look[1].size(); ++i)
       keys.push_back({look[1].Text(i, 0), look[1].Text(i, 1)});
-    if (keys.empty() || ClockOf(look[3]).frozen) {
+    if (keys.empty() || ClockOf(look[4]).frozen) {
       connection.Rollback();
+      answer.due = own > 0 || start_.crowded;
       return answer;
     }
     ASSIGN_OR_RETURN(
@@ -77,10 +97,18 @@ absl::StatusOr<HoldAnswer> MariadbStore::Hold(const HoldRequest& request) {
     }
     // Crash here: the rows are free.
     RETURN_IF_ERROR(CommitAt(session_, "hold.before_commit", writes).status());
+    int64_t taken_due = 0;
+    for (const HeldRow& row : answer.rows) taken_due += row.not_before <= answer.now ? 1 : 0;
+    answer.due = own > taken_due || start_.crowded;
     return answer;
   };
   ASSIGN_OR_RETURN(HoldAnswer answer, session_.Retried(once));
   MATINS_FAULT_POINT("hold.after_commit");  // crash here: held_until frees them
+  if (!answer.due && start_.any_aside) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> lists,
+                     AsideLists(session_, JsonStrings(request.node.labels)));
+    answer.due = !lists.empty();
+  }
   return answer;
 }
 

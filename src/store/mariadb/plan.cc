@@ -41,6 +41,15 @@ std::vector<Statement> DueJobsOf(const ReadDueRequest& request) {
               {request.ahead, request.limit})};
 }
 
+// Of more than are wanted: those that came due last.
+Statement NewestDueJobs(const ReadDueRequest& request, int newest) {
+  return Sql(absl::StrCat("SELECT ", kJobColumns,
+                          " FROM job j FORCE INDEX (job_next_look) WHERE NOT j.deleted AND "
+                          "j.next_look <= CAST(@matins_now AS DATETIME(6)) + INTERVAL ? "
+                          "MICROSECOND ORDER BY j.next_look DESC, j.name DESC LIMIT ?"),
+             {request.ahead, newest});
+}
+
 // Those in force at or after min(cursor, gap_from, now), which is before the cursor where the clock
 // has been set back: each that has no successor by then. And what
 // waits is judged by the version that was in force when it was due.
@@ -109,14 +118,22 @@ absl::StatusOr<DueJobs> MariadbStore::ReadDue(const ReadDueRequest& request) {
   due.frozen = request.by_node ? clock.frozen : clock.stepped;
   std::map<std::string, size_t> index;
   JsonRows list, open;
-  for (int i = 0; i < first[2].size(); ++i) {
-    JobState job = JobOf(first[2], i);
+  const auto add = [&](JobState job) {
+    if (index.contains(job.job)) return;
     list.Row().Add("job", job.job);
     for (const char* status : {"PLANNED", "RUNNING", "FAILED"}) {
       open.Row().Add("job", job.job).Add("status", status);
     }
     index[job.job] = due.jobs.size();
     due.jobs.push_back(std::move(job));
+  };
+  const bool many = request.jobs.empty() && first[2].size() == request.limit;
+  const int newest = many ? request.limit / 2 : 0;
+  for (int i = 0; i < first[2].size() - newest; ++i) add(JobOf(first[2], i));
+  if (newest > 0) {
+    ASSIGN_OR_RETURN(const std::vector<Rows> last,
+                     connection.More({NewestDueJobs(request, newest)}));
+    for (int i = last[0].size() - 1; i >= 0; --i) add(JobOf(last[0], i));
   }
   const Value names = JsonTable(list.Take(), "job name");
   ASSIGN_OR_RETURN(
@@ -315,8 +332,9 @@ std::vector<Statement> LockForPlan(const PlanRequest& request) {
 // The greatest tag of each tenant's rows that wait, and the least of those that are served next.
 Statement ReadTurns() {
   return Sql(
-      "SELECT COALESCE(r.tenant, ''), MAX(r.start_tag), MIN(IF(r.waits_for IS NULL AND "
-      "r.look_at <= @NOW + INTERVAL 5 SECOND, r.start_tag, NULL)) FROM job_watermark r FORCE INDEX "
+      "SELECT COALESCE(r.tenant, ''), MAX(r.start_tag), MIN(IF((r.waits_for IS NULL AND "
+      "r.look_at <= @NOW + INTERVAL 5 SECOND) OR r.waits_for >= 'with/', r.start_tag, NULL)) FROM "
+      "job_watermark r FORCE INDEX "
       "(job_watermark_turn) WHERE "
       "r.turn > 0 GROUP BY COALESCE(r.tenant, '')");
 }

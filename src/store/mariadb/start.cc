@@ -14,55 +14,16 @@
 #include "base/fault.h"
 #include "base/status.h"
 #include "store/mariadb/backfills.h"
+#include "store/mariadb/due.h"
 #include "store/mariadb/store.h"
 #include "store/mariadb/ticket.h"
 #include "store/rules.h"
 #include "store/server_rows.h"
+#include "store/set_aside.h"
 #include "store/start_rules.h"
 
 namespace matins::mariadb {
 namespace {
-
-// A few more than are wanted, for those that will be refused.
-constexpr int kSpare = 24;
-// Where some job has a priority, the most urgent of so many more are taken.
-constexpr int kUrgentLook = 200;
-constexpr int kUrgentTimes = 4;
-constexpr int kMostReach = 8;
-
-// What `also_due` takes: due rows in the order of their index, which is that of the turns where
-// tenants are served in turn, past those that another START has locked. Chosen by a SELECT of its
-// own, because one that locks would lock all that it reads on its way.
-std::vector<Statement> AlsoDue(const StartRequest& request, const std::string& labels,
-                               const StartMemory& memory, bool in_turn) {
-  const int taken = request.also_due + kSpare;
-  const int chosen = request.also_due * memory.reach + kSpare;
-  const int look = memory.any_priority
-                       ? std::max(chosen, kUrgentTimes * request.also_due + kUrgentLook)
-                       : chosen;
-  return {
-      Sql("SET @matins_now = @NOW"),
-      Sql("SELECT JSON_ARRAYAGG(JSON_OBJECT('job', d.job_name, 'period', d.period)), COUNT(*) "
-          "INTO @matins_due, @matins_many FROM (SELECT c.job_name, c.period FROM (SELECT "
-          "r.job_name, r.period, r.priority, r.due_at, r.look_at, r.start_tag FROM job_watermark r "
-          "FORCE INDEX (?) STRAIGHT_JOIN job b FORCE INDEX (PRIMARY) ON b.name = r.job_name WHERE "
-          "? <= CAST(@matins_now AS DATETIME(6)) AND "
-          "r.not_before <= CAST(@matins_now AS DATETIME(6)) AND (r.held_by IS NULL OR "
-          "r.held_until <= CAST(@matins_now AS DATETIME(6))) AND NOT b.deleted AND "
-          "b.suspended_at IS NULL AND JSON_CONTAINS(?, b.labels) ORDER BY ? LIMIT ?) c "
-          "ORDER BY ? LIMIT ?) d",
-          {Value::Of(in_turn ? "job_watermark_turn" : "job_watermark_due"),
-           Value::Of(in_turn ? "r.turn > 0 AND r.turn_at" : "r.status = 'PLANNED' AND r.look_at"),
-           labels, Value::Of(in_turn ? "r.turn, r.turn_at" : "r.look_at"), look,
-           Value::Of(memory.any_priority
-                         ? "c.priority DESC, c.start_tag, c.due_at, c.job_name, c.period"
-                         : "c.start_tag, c.look_at"),
-           chosen}),
-      Sql(absl::StrCat("SELECT ", RowColumns(), ", r.start_tag FROM ? @ROWS WHERE r.status = ",
-                       "'PLANNED' LIMIT ? FOR UPDATE SKIP LOCKED"),
-          {JsonTableOf(Value::Of("@matins_due"), "job name, period name"), taken}),
-      Sql("SELECT @matins_many, (SELECT COALESCE(MAX(id), 0) FROM job_event)")};
-}
 
 Statement LockStart() {
   return Sql("SELECT value FROM matins_meta WHERE name = 'start' FOR UPDATE");
@@ -103,8 +64,8 @@ Statement CountAlive(int global_limit) {
             "s.until > @NOW)"
           : "0",
       ", value, EXISTS (SELECT 1 FROM job_watermark FORCE INDEX (job_watermark_turn) WHERE "
-      "turn > 0), EXISTS (SELECT 1 FROM job_lock) FROM matins_meta WHERE name = 'limits' LOCK IN "
-      "SHARE MODE"));
+      "turn > 0), EXISTS (SELECT 1 FROM job_lock), ",
+      kAnyAside, " FROM matins_meta WHERE name = 'limits' LOCK IN SHARE MODE"));
 }
 
 // The first of one status' part of the index, as "DUE PERIOD"; of rows that another program wrote,
@@ -139,7 +100,7 @@ Statement JobFacts(const std::string& jobs, const std::string& labels) {
     absl::StrAppend(&text, ", IF(j.strict, ", Oldest("j.name", status),
                     " ORDER BY o.due_at LIMIT 1), NULL)");
   }
-  absl::StrAppend(&text, " FROM ? @JOBS WHERE NOT j.deleted");
+  absl::StrAppend(&text, ", j.next_look FROM ? @JOBS WHERE NOT j.deleted");
   return Sql(text, {labels, JsonTable(jobs, "job name")});
 }
 constexpr int kOldestColumn = 17;
@@ -219,6 +180,7 @@ struct Facts {
   int64_t limits_number = 0;
   bool in_turn = false;
   bool any_after = false;     // a job waits for others
+  bool any_aside = false;     // rows are set aside
   bool any_leftover = false;  // a lock outlives its run, or has until a moment ago
 };
 
@@ -256,6 +218,7 @@ void AddFacts(Facts& read, absl::Span<const Rows> answers) {
     read.limits_number = alive.Int(0, 1);
     read.in_turn = alive.Bool(0, 2);
     read.any_leftover = alive.Bool(0, 3);
+    read.any_aside = alive.Bool(0, 4);
   }
   for (int i = 0; i < jobs.size(); ++i) {
     const std::string name = jobs.Text(i, 0);
@@ -272,6 +235,7 @@ void AddFacts(Facts& read, absl::Span<const Rows> answers) {
     job.asked = jobs.Bool(i, 14);
     read.any_after |= jobs.Bool(i, 15);
     job.serialised = jobs.Bool(i, 16);
+    job.next_look = jobs.Time(i, kOldestColumn + 3, absl::InfiniteFuture());
     if (job.strict) read.oldest[name].Add(jobs, i, kOldestColumn);
     read.terms[name] = {static_cast<int>(jobs.Int(i, 10)), absl::Microseconds(jobs.Int(i, 11)),
                         absl::Microseconds(jobs.Int(i, 12)), absl::Microseconds(jobs.Int(i, 13))};
@@ -407,9 +371,13 @@ Statement PutOff(JsonRows& rows, absl::Time now, absl::Duration put_off) {
        now + put_off});
 }
 
+// What stood in the way of what is due, and is set aside.
+using Others = std::vector<std::pair<PeriodKey, SetAside>>;
+
 // Writes what was judged, and ends the transaction.
 absl::StatusOr<StartAnswers> Write(Session& session, const StartRequest& request,
-                                   const Facts& facts, std::vector<Judged> judged) {
+                                   const Facts& facts, const Others& others,
+                                   std::vector<Judged> judged) {
   Grants grants;
   JsonRows put_off;
   bool granted = false;
@@ -421,6 +389,10 @@ absl::StatusOr<StartAnswers> Write(Session& session, const StartRequest& request
       put_off.Row().AddKey(j.answer.key).AddTime("look_at", j.look_at);
       if (!j.waits_for.empty()) put_off.Add("waits_for", j.waits_for);
     }
+  }
+  for (const auto& [key, aside] : others) {
+    put_off.Row().AddKey(key).AddTime("look_at", aside.look_at);
+    if (!aside.waits_for.empty()) put_off.Add("waits_for", aside.waits_for);
   }
   std::vector<Statement> writes;
   if (!put_off.empty()) {
@@ -443,6 +415,7 @@ absl::StatusOr<StartAnswers> Write(Session& session, const StartRequest& request
 struct Looked {
   Facts facts;
   std::vector<PeriodKey> keys;
+  Others others;
   bool more = false;  // there may be more that is due
 };
 
@@ -457,6 +430,11 @@ class Looking {
   // Begins the transaction. Nothing: what was known of jobs has changed, and is known now.
   absl::StatusOr<std::optional<Looked>> Look() {
     std::vector<Statement> look;
+    const bool crowded = request_.also_due > 0 && (memory_.crowded || memory_.any_aside);
+    std::vector<std::string> lists;
+    if (crowded) {
+      ASSIGN_OR_RETURN(lists, AsideLists(session_, labels_));
+    }
     if (request_.global_limit > 0) look.push_back(LockStart());
     if (!request_.keys.empty()) {
       look.push_back(LockSerialised(JobsInOrder(request_.keys), /*wait=*/true));
@@ -471,12 +449,19 @@ class Looking {
       AddFacts(looked_.facts, decide);
     } else {
       const bool in_turn = memory_.in_turn && !memory_.look_behind;
-      Append(look, AlsoDue(request_, labels_, memory_, in_turn));
+      const DueWindow window = {labels_, DueLookOf(request_, memory_), in_turn, crowded, lists};
+      Append(look, AlsoDue(window, request_, memory_));
       ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.connection.Begin(look));
       if (!request_.keys.empty()) AddRows(looked_.facts, rows[rows.size() - 5]);
       ASSIGN_OR_RETURN(const bool known, KnowsPriorities(rows.back().Int(0, 1)));
       if (!known) return std::optional<Looked>();
       RETURN_IF_ERROR(TakeDue(rows[rows.size() - 2], rows.back().Int(0, 0), in_turn));
+      const bool few = rows[rows.size() - 2].size() < request_.also_due + kSpare;
+      if (crowded && few && !looked_.facts.start.frozen) {
+        RETURN_IF_ERROR(FindOthers(window));
+      }
+      looked_.more |= !crowded && looked_.facts.any_aside;
+      memory_.any_aside = looked_.facts.any_aside;
     }
     if (looked_.facts.any_after && !memory_.asks_after) {
       memory_.asks_after = true;  // from now on with the rest
@@ -571,6 +556,29 @@ class Looking {
     return absl::OkStatus();
   }
 
+  // What stands in the way: chosen without a lock, then locked, past those that another has.
+  absl::Status FindOthers(const DueWindow& window) {
+    ASSIGN_OR_RETURN(const std::vector<Rows> found, session_.connection.More(DueForOthers(window)));
+    const std::map<PeriodKey, OfOther> others = OthersOf(found);
+    if (others.empty()) return absl::OkStatus();
+    std::vector<PeriodKey> keys;
+    for (const auto& [key, other] : others) keys.push_back(key);
+    ASSIGN_OR_RETURN(
+        const std::vector<Rows> locked,
+        session_.connection.More({LockRows(session_, KeysInOrder(keys), Locking::kSkip)}));
+    const absl::Time now = looked_.facts.start.now;
+    for (int i = 0; i < locked[0].size(); ++i) {
+      const AttemptRow row = ReadRow(locked[0], i);
+      if (row.status != PeriodStatus::kPlanned) continue;
+      if (!row.held_by.empty() && row.held_until > now) continue;
+      const OfOther& other = others.at(row.key);
+      looked_.others.emplace_back(row.key,
+                                  AsideOf(row.key, other.labels, other.tag, now, request_.put_off));
+    }
+    looked_.more |= !looked_.others.empty();
+    return absl::OkStatus();
+  }
+
   Session& session_;
   const StartRequest& request_;
   StartMemory& memory_;
@@ -598,7 +606,8 @@ absl::StatusOr<StartAnswers> MariadbStore::Start(const StartRequest& request) {
     StartRules rules(request, facts.start);
     std::vector<Judged> judged = rules.Judge(looked->keys, request.keys.size());
     const bool more = looked->more || judged.size() < looked->keys.size();
-    ASSIGN_OR_RETURN(StartAnswers answers, Write(session_, request, facts, std::move(judged)));
+    ASSIGN_OR_RETURN(StartAnswers answers,
+                     Write(session_, request, facts, looked->others, std::move(judged)));
     answers.more = more;
     return std::optional<StartAnswers>(std::move(answers));
   };

@@ -20,6 +20,9 @@ struct StartMemory {
   // Tenants are served in turn; and it is to look once for rows from before there were tenants.
   bool in_turn = false, look_behind = false;
   bool asks_after = false;  // some job waits for others
+  // So many rows are due for other nodes that they fill what START reads, as Hold saw it last; and
+  // some are set aside.
+  bool crowded = true, any_aside = true;
   // Whether some job has a priority, and the newest event when that was asked.
   bool any_priority = false;
   int64_t priorities_event = -1;

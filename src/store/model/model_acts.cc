@@ -459,7 +459,9 @@ class ModelActs final : public ModelReads {
       job.row.revision = revision;
       job.versions = {{number, kPast, definition.json}};
       for (auto& [key, row] : s_.rows) {
-        if (key.job == name && row.status == PeriodStatus::kPlanned) row.look_at = row.not_before;
+        if (key.job != name || row.status != PeriodStatus::kPlanned) continue;
+        row.look_at = row.not_before;
+        row.waits_for.clear();
       }
       answer->added.push_back(name);
     } else if (job.row.definition != definition.json) {
@@ -502,9 +504,10 @@ class ModelActs final : public ModelReads {
     ++job.row.revision;
     if (trigger) job.pending = Trigger::kPerson;
     for (auto& [key, row] : s_.rows) {
-      if (key.job == job.row.name && row.status == PeriodStatus::kPlanned) {
-        row.look_at = std::min(row.look_at, row.not_before);
-      }
+      if (key.job != job.row.name || row.status != PeriodStatus::kPlanned) continue;
+      if (row.look_at <= row.not_before) continue;
+      row.look_at = row.not_before;
+      row.waits_for.clear();
     }
     s_.AddEvent({.kind = "resumed", .job = job.row.name, .who = act.who, .why = act.why});
   }

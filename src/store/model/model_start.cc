@@ -120,7 +120,11 @@ StartResult Starts::Judge(const StartRequest& request, const ModelRow* row, std:
   if (row->not_before > now) return StartResult::kNotDue;
   const bool tried = row->manual || row->attempts_total > 0;
   const bool asked = job->pending == Trigger::kPerson;
-  if (request.not_after < now || (asked && !tried)) return StartResult::kGap;
+  if (asked && !tried) return StartResult::kGap;
+  if (request.not_after < now &&
+      (!request.looks_ahead || job->row.next_look + *request.looks_ahead <= now)) {
+    return StartResult::kGap;
+  }
   if (row->start_by < now && row->attempts_total == 0) return StartResult::kMissed;
   if (row->wait_until > now) return StartResult::kOldLease;
   if (!HasLabels(request.node.labels, job->job.nodes)) return StartResult::kLabels;

@@ -39,7 +39,9 @@ class ModelStore final : public Store {
         }
       }
       std::sort(ready.begin(), ready.end());
-      if (ready.size() > static_cast<size_t>(request.limit)) ready.resize(request.limit);
+      if (const size_t limit = request.limit; ready.size() > limit) {
+        ready.erase(ready.begin() + (limit - limit / 2), ready.end() - limit / 2);
+      }
       for (const auto& [at, name] : ready) names.push_back(name);
     } else {
       for (const std::string& name : request.jobs) {

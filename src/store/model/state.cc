@@ -244,7 +244,9 @@ void State::SettleClock(const Act& act) {
     if (row.status != PeriodStatus::kPlanned) continue;
     row.held_by.clear();
     row.held_until = kPast;
-    row.look_at = std::min(row.look_at, row.not_before);
+    if (row.look_at <= row.not_before) continue;
+    row.look_at = row.not_before;
+    row.waits_for.clear();
   }
   for (auto& [key, lock] : locks) lock.until = std::min(lock.until, Now() + absl::Minutes(5));
   for (auto& [fence, slot] : slots) slot.until = std::min(slot.until, Now() + absl::Minutes(5));
@@ -327,6 +329,7 @@ void ChangeRow(State& state, const Intent& intent, TurnsBefore& turns) {
     row->start_by = intent.start_by;
     row->backfill = intent.backfill;
     row->look_at = row->not_before;
+    row->waits_for.clear();
   } else {
     return;
   }

@@ -8,6 +8,7 @@
 #include "store/postgresql/acts.h"
 #include "store/rules.h"
 #include "store/server_rows.h"
+#include "store/set_aside.h"
 
 namespace matins::postgresql {
 namespace {
@@ -134,6 +135,14 @@ class Applied {
       writes.push_back(
           session_.Of("update @.job_watermark set look_at = not_before, waits_for = null where "
                       "job_name = $1 and status = 'PLANNED'",
+                      {name}));
+    } else {
+      // Other labels may do now.
+      writes.push_back(
+          session_.Of(absl::StrCat("update @.job_watermark set look_at = not_before, waits_for = "
+                                   "null where job_name = $1 and status = 'PLANNED' and waits_for "
+                                   ">= '",
+                                   kAside, "'"),
                       {name}));
     }
     writes.push_back(session_.Of(

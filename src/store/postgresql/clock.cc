@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "store/clock_rules.h"
+#include "store/postgresql/due.h"
 #include "store/postgresql/finish.h"
 #include "store/postgresql/store.h"
 #include "store/rules.h"
@@ -100,7 +101,7 @@ constexpr char kLiveNodes[] =
 constexpr char kIdle[] =
     "select not (exists (select from @.job_watermark where status = 'RUNNING') or exists (select "
     "from @.job_watermark where status = 'PLANNED' and look_at <= $1::timestamptz) or exists "
-    "(select from @.job where not deleted and next_look <= $1::timestamptz))";
+    "(select from @.job where not deleted and next_look <= $1::timestamptz)), ";
 
 struct Mark : ClockMark {
   absl::Time now;
@@ -225,7 +226,15 @@ absl::StatusOr<TickAnswer> PostgresStore::Tick(const TickRequest& request) {
     ASSIGN_OR_RETURN(
         const std::vector<Rows> nodes,
         connection.More({session_.Of(kLiveNodes, {name, TimeParam(mark.now - kNodeGone)}),
-                         session_.Of(kIdle, {TimeParam(mark.now + request.idle_ahead)})}));
+                         session_.Of(absl::StrCat(kIdle, kAnyAside),
+                                     {TimeParam(mark.now + request.idle_ahead)})}));
+    bool idle = nodes[1].Bool(0, 0);
+    if (idle && nodes[1].Bool(0, 1)) {
+      ASSIGN_OR_RETURN(
+          const std::vector<Rows> aside,
+          connection.More({session_.Of(AsideForLabels(), {JsonStrings(request.node.labels)})}));
+      idle = !aside[0].Bool(0, 0);
+    }
     if (mark.frozen_why.empty()) {
       answer.returned = WriteReturn(session_, request, mark, nodes[0].Int(0, 0) == 0, writes);
     }
@@ -253,7 +262,7 @@ absl::StatusOr<TickAnswer> PostgresStore::Tick(const TickRequest& request) {
     answer.frozen = !mark.frozen_why.empty();
     answer.frozen_why = mark.frozen_why;
     answer.live_nodes = static_cast<int>(nodes[0].Int(0, 1)) + 1;
-    answer.idle = !mark.settled && !answer.frozen && !answer.returned && nodes[1].Bool(0, 0);
+    answer.idle = !mark.settled && !answer.frozen && !answer.returned && idle;
     return answer;
   };
   auto answer = session_.Retried(once);

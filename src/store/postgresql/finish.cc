@@ -26,7 +26,7 @@ std::string WakeWaiting(absl::string_view rows) {
       r.backfill
     from f left join @.job_watermark r on r.job_name = f.job and r.period = f.period
     where (select exists (select from @.job_watermark r where r.status = 'PLANNED' and
-      r.waits_for is not null))),
+      r.waits_for is not null and r.waits_for < 'with/'))),
   k as materialized (
     select 'after/' || x.job as key, x.biz_date as day from x group by 1, 2),
   s as materialized (
@@ -206,7 +206,7 @@ void AddOutcome(ColumnRows& rows, const FinishRequest& r, Extras extras) {
 
 constexpr char kAnyWait[] =
     "select exists (select from @.job_watermark r where r.status = 'PLANNED' and r.waits_for is "
-    "not null)";
+    "not null and r.waits_for < 'with/')";
 
 Statement Freed(const Session& session, absl::Span<const FinishRequest> requests,
                 const std::vector<size_t>& part) {

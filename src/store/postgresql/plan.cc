@@ -27,6 +27,12 @@ constexpr char kDueJobs[] = R"(
     j.suspended_at is not null, (select c.now from c)
   from @.job j where not j.deleted and j.next_look <= (select c.now + $1::interval from c)
   order by j.next_look, j.name limit $2::bigint)";
+// Of more than are wanted: those that came due last before $1.
+constexpr char kNewestDueJobs[] = R"(
+  select j.name, j.revision, j.first_sight, j.floor, j.cursor, j.gap_from, j.pending,
+    j.suspended_at is not null
+  from @.job j where not j.deleted and j.next_look <= $1::timestamptz
+  order by j.next_look desc, j.name desc limit $2::bigint)";
 
 // By names: a query of its own, because an OR would use neither index.
 constexpr char kNamedJobs[] = R"(
@@ -99,8 +105,8 @@ absl::StatusOr<DueJobs> PostgresStore::ReadDue(const ReadDueRequest& request) {
   std::map<std::string, size_t> index;
   std::vector<std::string> names;
   bool gaps = false;
-  for (int i = 0; i < first[1].size(); ++i) {
-    const Rows& r = first[1];
+  const auto add = [&](const Rows& r, int i) {
+    if (index.contains(r.Text(i, 0))) return;
     JobState job;
     job.job = r.Text(i, 0);
     job.revision = r.Int(i, 1);
@@ -116,6 +122,16 @@ absl::StatusOr<DueJobs> PostgresStore::ReadDue(const ReadDueRequest& request) {
     index[job.job] = due.jobs.size();
     names.push_back(job.job);
     due.jobs.push_back(std::move(job));
+  };
+  const bool many = request.jobs.empty() && first[1].size() == request.limit;
+  const int newest = many ? request.limit / 2 : 0;
+  for (int i = 0; i < first[1].size() - newest; ++i) add(first[1], i);
+  if (newest > 0) {
+    ASSIGN_OR_RETURN(
+        const std::vector<Rows> last,
+        connection.More({session_.Of(kNewestDueJobs,
+                                     {TimeParam(due.now + request.ahead), absl::StrCat(newest)})}));
+    for (int i = last[0].size() - 1; i >= 0; --i) add(last[0], i);
   }
   const std::string list = JsonStrings(names);
   ASSIGN_OR_RETURN(
@@ -165,7 +181,8 @@ constexpr char kLockJobs[] = R"(
 constexpr char kPlanClock[] = R"(
   with c as materialized (select @NOW as now)
   select c.now, (select r.start_tag from @.job_watermark r where r.status = 'PLANNED' and
-    r.start_tag > 0 and r.look_at <= c.now + interval '5 seconds' and r.waits_for is null
+    r.start_tag > 0 and (r.look_at <= c.now + interval '5 seconds' and r.waits_for is null
+      or r.waits_for >= 'with/')
     order by r.start_tag limit 1) from c)";
 
 constexpr char kExisting[] = R"(

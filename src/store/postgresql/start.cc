@@ -17,87 +17,16 @@
 #include "store/exec_label.h"
 #include "store/postgresql/backfills.h"
 #include "store/postgresql/columns.h"
+#include "store/postgresql/due.h"
 #include "store/postgresql/limits.h"
 #include "store/postgresql/store.h"
 #include "store/rules.h"
 #include "store/server_rows.h"
+#include "store/set_aside.h"
 #include "store/start_rules.h"
 
 namespace matins::postgresql {
 namespace {
-
-// Rows that may be held, the most urgent of those that the index gives first.
-constexpr char kHoldRows[] = R"(
-  with c as materialized (select @NOW as now),
-  d as materialized (
-    select r.job_name, r.period, r.priority, r.due_at from c cross join lateral (
-      select r.job_name, r.period, r.priority, r.due_at from @.job_watermark r
-      where r.status = 'PLANNED' and r.look_at <= c.now + $2::interval
-        and ($5::boolean or r.look_at > c.now)
-        and (r.held_by is null or r.held_until <= c.now)
-      order by r.look_at limit 4 * $3::bigint + 200) r
-    join @.job b on b.name = r.job_name and not b.deleted and b.suspended_at is null
-      and b.labels <@ $4::jsonb
-    where not @FROZEN),
-  l as materialized (
-    select r.job_name, r.period from d join @.job_watermark r
-      on r.job_name = d.job_name and r.period = d.period
-    where r.status = 'PLANNED'
-    order by d.priority desc, d.due_at, r.job_name, r.period limit $3::bigint
-    for update of r skip locked),
-  n as materialized (select @NOW as now, count(*) from l),
-  u as (update @.job_watermark r set held_by = $1, dispatched_at = n.now,
-      held_until = greatest(r.not_before, n.now) + interval '2 seconds',
-      ver = r.ver + 1, op = 'dispatch', op_at = n.now
-    from l cross join n where r.job_name = l.job_name and r.period = l.period
-      and r.status = 'PLANNED' and (r.held_by is null or r.held_until <= n.now)
-    returning r.job_name, r.period, r.not_before, r.priority, r.due_at)
-  select job_name, period, not_before, priority from u
-  order by priority desc, due_at, job_name, period)";
-
-constexpr char kNextStart[] = R"(
-  with c as materialized (select @NOW as now)
-  select c.now, (select r.look_at from @.job_watermark r where r.status = 'PLANNED'
-      and r.look_at > c.now + $1::interval order by r.look_at limit 1),
-    exists (select from @.job_watermark r join @.job b on b.name = r.job_name
-      where r.status = 'PLANNED' and r.look_at <= c.now and r.not_before <= c.now
-        and (r.held_by is null or r.held_until <= c.now)
-        and not b.deleted and b.suspended_at is null and b.labels <@ $2::jsonb)
-  from c)";
-
-// What START reads of a row `r` and its job `j`, in the order that StartRules reads.
-constexpr char kStartColumns[] =
-    "r.job_name, r.period, r.status, r.node, r.held_by, r.held_until, r.not_before, r.start_by, "
-    "r.attempts_total, r.wait_until, r.due_at, r.biz_date, r.lock_key, r.generation, "
-    "r.window_start, r.window_end, r.nominal, r.backfill, r.manual, r.params, r.priority, r.ctid, "
-    "r.tenant, r.limit_key, r.start_tag, r.backfill_id";
-
-// What `also_due` takes: due rows in the order of their index, past those that another node has
-// locked. A few more than are wanted, for those that will be refused; and where jobs have
-// priorities more again, of which the most urgent are taken. Where tenants are served in turn the
-// index is that of the turns.
-// Whether there are any is asked of all jobs only where an act has come since ($3, $4).
-constexpr char kAnyPriority[] = R"((select case when e.id = $3::bigint then $4::boolean else
-    exists (select from @.job where priority <> 0 and not deleted) end
-    from (select coalesce(max(id), 0) as id from @.job_event) e))";
-// Where the last event and the answer to that stand among what is read.
-constexpr int kEventColumn = 26;
-
-std::string AlsoDue(bool in_turn) {
-  return absl::StrCat(
-      "select ", kStartColumns, ", (select coalesce(max(id), 0) from @.job_event), ", kAnyPriority,
-      R"( from @.job_watermark r
-  join @.job j on j.name = r.job_name
-  where r.status = 'PLANNED' and r.look_at <= (select @NOW) and r.not_before <= (select @NOW)
-    and (r.held_by is null or r.held_until <= (select @NOW))
-    and not j.deleted and j.suspended_at is null and j.labels <@ $2::jsonb
-  )",
-      in_turn ? "and r.start_tag > 0 order by r.start_tag, r.look_at" : "order by r.look_at",
-      R"(
-  limit $1::bigint + 24 + case when )",
-      kAnyPriority, R"( then 200 else 0 end
-  for update of r skip locked)");
-}
 
 // How long the answer to that stands at most.
 constexpr absl::Duration kPrioritiesStand = absl::Minutes(1);
@@ -130,7 +59,8 @@ std::string Clock(bool count_running) {
                     : "0",
       ", ", kLimitsNumber,
       ", exists (select from @.job_watermark where status = 'PLANNED' and start_tag > 0), "
-      "exists (select from @.job_lock)");
+      "exists (select from @.job_lock), ",
+      kAnyAside);
 }
 
 std::string JobFacts(absl::string_view jobs) {
@@ -150,7 +80,7 @@ std::string JobFacts(absl::string_view jobs) {
     j.strict or j.job_limit is not null or j.max_parallel is not null
       or j.lock_scope <> 'period' or j.overlap <> 'allow',
     coalesce(j.pending = 'person', false),
-    exists (select from @.job_after a where a.job = j.name)
+    exists (select from @.job_after a where a.job = j.name), j.next_look
   from ()",
                    jobs, ") x(job) join @.job j on j.name = x.job where not j.deleted");
   return absl::StrReplaceAll(
@@ -244,9 +174,17 @@ constexpr char kPutOff[] = R"(
     look_at timestamptz)
   where r.job_name = x.job and r.period = x.period and r.status = 'PLANNED')";
 
+// A row that is due for other nodes.
+struct Other {
+  PeriodKey key;
+  std::string labels;  // of its job; empty: the job is suspended
+  int64_t tag;
+};
+
 std::vector<Statement> Grants(const Session& session, const StartRequest& request,
-                              const std::vector<Judged>& judged,
-                              const std::map<PeriodKey, StartFacts::Row>& places, bool leftovers) {
+                              const std::vector<Judged>& judged, const StartRules& rules,
+                              const std::vector<Other>& others, bool leftovers) {
+  const std::map<PeriodKey, StartFacts::Row>& places = rules.facts().rows;
   ColumnRows granted;
   JsonRows put_off;
   for (const Judged& j : judged) {
@@ -256,6 +194,13 @@ std::vector<Statement> Grants(const Session& session, const StartRequest& reques
       put_off.Row().AddKey(j.answer.key).AddTime("look_at", j.look_at);
       if (!j.waits_for.empty()) put_off.Add("waits_for", j.waits_for);
     }
+  }
+  for (const Other& other : others) {
+    if (rules.facts().frozen) break;
+    const SetAside aside =
+        AsideOf(other.key, other.labels, other.tag, rules.now(), request.put_off);
+    put_off.Row().AddKey(other.key).AddTime("look_at", aside.look_at);
+    if (!aside.waits_for.empty()) put_off.Add("waits_for", aside.waits_for);
   }
   std::vector<Statement> out;
   if (!granted.empty()) {
@@ -287,55 +232,6 @@ Claim ReadClaim(const Rows& r, int i, const PeriodRow& row, int64_t nonce) {
   return claim;
 }
 
-}  // namespace
-
-absl::StatusOr<HoldAnswer> PostgresStore::Hold(const HoldRequest& request) {
-  const std::string labels = JsonStrings(request.node.labels);
-  const Statement hold =
-      session_.Of(kHoldRows, {request.node.name, IntervalText(request.ahead),
-                              absl::StrCat(request.limit), labels, request.due ? "true" : "false"});
-  MATINS_FAULT_POINT("hold.before_commit");  // crash here: the rows are free
-  ASSIGN_OR_RETURN(const std::vector<Rows> rows, session_.Retried([&] {
-    return session_.connection.Write(
-        {hold, session_.Of(kNextStart, {IntervalText(request.ahead), labels})});
-  }));
-  MATINS_FAULT_POINT("hold.after_commit");  // crash here: held_until frees them
-  HoldAnswer answer;
-  answer.now = rows[1].Time(0, 0);
-  answer.next_start = rows[1].Time(0, 1, absl::InfiniteFuture());
-  answer.due = rows[1].Bool(0, 2);
-  for (int i = 0; i < rows[0].size(); ++i) {
-    answer.rows.push_back({{rows[0].Text(i, 0), rows[0].Text(i, 1)},
-                           rows[0].Time(i, 2),
-                           static_cast<int>(rows[0].Int(i, 3))});
-  }
-  return answer;
-}
-
-absl::Status PostgresStore::Unhold(const NodeId& node, absl::Span<const PeriodKey> keys) {
-  if (keys.empty()) return absl::OkStatus();
-  JsonRows json;
-  for (const PeriodKey& key : keys) json.Row().AddKey(key);
-  const std::string rows_json = json.Take();
-  RETURN_IF_ERROR(session_
-                      .Retried([&] {
-                        return session_.connection.Write({session_.Of(
-                            R"(
-    with l as materialized (select r.job_name, r.period from json_to_recordset($1::json) as
-        x(job text, period text) join @.job_watermark r on r.job_name = x.job and
-        r.period = x.period where r.status = 'PLANNED' and r.held_by = $2
-      order by r.job_name, r.period for update of r skip locked)
-    update @.job_watermark r set held_by = null, held_until = null
-    from l where r.job_name = l.job_name and r.period = l.period and r.held_by = $2)",
-                            {rows_json, node.name})});
-                      })
-                      .status());
-  session_.Notify();
-  return absl::OkStatus();
-}
-
-namespace {
-
 // What is read behind the locks, in the form that StartRules take.
 class Looked {
  public:
@@ -351,6 +247,13 @@ class Looked {
     more_ = rows.size() >= request_.also_due;
   }
   // Jobs that are locked; without it all are that need it.
+  // What stood in the way.
+  void AddOthers(const Rows& rows) {
+    for (int i = 0; i < rows.size(); ++i) {
+      others_.push_back({{rows.Text(i, 0), rows.Text(i, 1)}, rows.Text(i, 2), rows.Int(i, 3)});
+    }
+    more_ |= !others_.empty();
+  }
   void AddLockedJobs(const Rows& names) {
     locked_jobs_.emplace();
     for (int i = 0; i < names.size(); ++i) locked_jobs_->insert(names.Text(i, 0));
@@ -383,6 +286,8 @@ class Looked {
   std::vector<PeriodKey> InOrder();
   // Afterwards nothing else is to be asked but the next two.
   StartFacts TakeFacts() { return std::move(facts_); }
+  const std::vector<Other>& others() const { return others_; }
+  bool any_aside() const { return any_aside_; }  // some rows are set aside
   bool leftovers() const { return leftovers_; }  // some row's lock was left behind, and has ended
   bool more() const { return more_; }            // more may be due
 
@@ -403,11 +308,12 @@ class Looked {
   std::map<PeriodKey, Rank> rows_;
   std::set<int64_t> backfills_;
   std::vector<Candidate> also_due_;
+  std::vector<Other> others_;
   std::optional<std::set<std::string>> locked_jobs_;
   bool leftovers_ = false, more_ = false;
   StartAsks needed_;  // as the jobs and the locks are, whatever the rows are
   int64_t limits_number_ = 0;
-  bool in_turn_ = false;
+  bool in_turn_ = false, any_aside_ = false;
 };
 
 std::vector<PeriodKey> Looked::AddRows(const Rows& rows) {
@@ -461,6 +367,7 @@ void Looked::AddJobs(const Rows& jobs) {
     job.backfills = jobs.Int(i, 9);
     job.serialised = jobs.Bool(i, 10);
     job.asked = jobs.Bool(i, 11);
+    job.next_look = jobs.Time(i, 13, absl::InfiniteFuture());
     needed_.older |= job.strict;
     needed_.after |= jobs.Bool(i, 12);
   }
@@ -484,6 +391,7 @@ void Looked::AddFacts(const std::vector<Rows>& facts, StartAsks asked) {
   facts_.alive = facts[0].Int(0, 2);
   limits_number_ = facts[0].Int(0, 3);
   in_turn_ = facts[0].Bool(0, 4);
+  any_aside_ = facts[0].Bool(0, 6);
   if (facts.size() == 1) return;
   needed_.leftovers = facts[0].Bool(0, 5);
   AddJobs(facts[1]);
@@ -557,7 +465,7 @@ class Questions {
         labels_(JsonStrings(request.node.labels)) {}
 
   // Locks what is named, and finds and locks what is due besides.
-  std::vector<Statement> Lock(bool in_turn) const {
+  std::vector<Statement> Lock(bool in_turn, bool crowded) const {
     std::vector<Statement> out;
     if (request_.global_limit > 0) out.push_back(session_.Of(kLockStart));
     if (!request_.keys.empty()) {
@@ -565,12 +473,13 @@ class Questions {
       out.push_back(Of(LockRows, request_.keys));
     }
     if (request_.also_due > 0) {
-      out.push_back(session_.Of(AlsoDue(in_turn),
-                                {absl::StrCat(request_.also_due), labels_,
-                                 absl::StrCat(priority_event_), any_priority_ ? "true" : "false"}));
+      out.push_back(session_.Of(crowded ? AlsoDueInACrowd(in_turn) : AlsoDue(in_turn), ForDue()));
     }
     return out;
   }
+
+  // Finds and locks what stands in the way of what is due.
+  Statement Others(bool in_turn) const { return session_.Of(DueForOthers(in_turn), ForDue()); }
 
   // Reads what decides about `keys`, whose rows are locked. Of them `with_locks` may have a lock
   // key.
@@ -610,6 +519,11 @@ class Questions {
   }
 
  private:
+  std::vector<Parameter> ForDue() const {
+    return {absl::StrCat(request_.also_due), labels_, absl::StrCat(priority_event_),
+            any_priority_ ? "true" : "false"};
+  }
+
   // A statement about nothing answers nothing, and keeps its place among the answers.
   Statement Of(std::string (*text)(absl::string_view), const std::vector<PeriodKey>& keys) const {
     if (keys.empty()) return session_.Of("select where false");
@@ -665,7 +579,8 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
   // Nothing: the limits had been changed since they were read, and are known now.
   const auto once = [&]() -> absl::StatusOr<std::optional<StartAnswers>> {
     Looked looked(request);
-    std::vector<Statement> statements = questions.Lock(in_turn_ && !look_behind_);
+    const bool in_turn = in_turn_ && !look_behind_, crowded = crowded_ || any_aside_;
+    std::vector<Statement> statements = questions.Lock(in_turn, crowded);
     const size_t locked = statements.size();
     const auto then = [&](std::vector<Statement> more) {
       statements.insert(statements.end(), more.begin(), more.end());
@@ -703,7 +618,14 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
         then(questions.Decide(keys, looked.KeysWithLocks(), asks_));
       }
       if (limited) then({CountSlots(session_, limits_.book, claims)});
+      const bool others =
+          due > 0 && crowded && looked.also_due() < static_cast<size_t>(request.also_due) + 24;
+      if (others) then({questions.Others(in_turn)});
       ASSIGN_OR_RETURN(rows, connection.More(statements));
+      if (others) {
+        looked.AddOthers(rows.back());
+        rows.pop_back();
+      }
       if (due > 0) looked.AddLockedJobs(rows[0]);
       rows.erase(rows.begin(), rows.begin() + (limited ? 2 : 1));
       if (limited) {
@@ -717,6 +639,9 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
                      looked.also_due() < static_cast<size_t>(request.also_due) + 24;
     }
     in_turn_ = looked.in_turn();
+    // Those that were not looked at are at once.
+    const bool more_aside = request.also_due > 0 && looked.any_aside() && !crowded;
+    any_aside_ = looked.any_aside();
     if (looked.limits_number() != limits_.number) {
       connection.Rollback();
       ASSIGN_OR_RETURN(limits_, ReadKnownLimits(session_));
@@ -741,13 +666,13 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
       return fault;
     }
     ASSIGN_OR_RETURN(const std::vector<Rows> granted,
-                     connection.Commit(Grants(session_, request, judged, rules.facts().rows,
+                     connection.Commit(Grants(session_, request, judged, rules, looked.others(),
                                               looked.leftovers())));
     // Crash here: it is RUNNING and nobody knows of it; its lease ends by itself.
     MATINS_FAULT_POINT("start.after_commit");
     StartAnswers answers;
     answers.now = rules.now();
-    answers.more = looked.more() || judged.size() < keys.size();
+    answers.more = looked.more() || more_aside || judged.size() < keys.size();
     const bool any = std::any_of(judged.begin(), judged.end(), [](const Judged& j) {
       return j.answer.result == StartResult::kStarted;
     });

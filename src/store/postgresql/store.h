@@ -79,6 +79,9 @@ class PostgresStore final : public Store {
   // Tenants are served in turn, as far as was seen last; and START is to look once for rows from
   // before there were tenants.
   bool in_turn_ = false, look_behind_ = false;
+  // Whether so many rows are due for other nodes that they fill what START reads, as Hold saw it
+  // last; and whether any are set aside, as was seen last.
+  bool crowded_ = true, any_aside_ = true;
   std::unique_ptr<Listener> listener_;
   // Whether any job has a priority, as of that event, and when it was asked (CLOCK_BOOTTIME).
   struct Priorities {

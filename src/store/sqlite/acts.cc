@@ -97,7 +97,8 @@ void ResumeJob(Connection& db, absl::Time now, absl::string_view job, bool trigg
          now, job)
       .Run();
   db.Sql(
-        "UPDATE job_watermark SET look_at = not_before WHERE job_name = ? AND status = 'PLANNED' "
+        "UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE job_name = ? AND "
+        "status = 'PLANNED' "
         "AND look_at > not_before",
         job)
       .Run();

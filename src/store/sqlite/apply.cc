@@ -9,6 +9,7 @@
 #include "job/words.h"
 #include "store/act_rules.h"
 #include "store/rules.h"
+#include "store/set_aside.h"
 #include "store/sqlite/sqlite_acts.h"
 
 namespace matins::sqlite {
@@ -102,8 +103,10 @@ void AddJob(Connection& db, absl::Time now, const Definition& definition, int nu
       .Run();
   WriteColumns(db, definition.job);
   WriteVersion(db, definition, number, absl::InfinitePast(), request);
-  db.Sql("UPDATE job_watermark SET look_at = not_before WHERE job_name = ? AND status = 'PLANNED'",
-         name)
+  db.Sql(
+        "UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE job_name = ? AND "
+        "status = 'PLANNED'",
+        name)
       .Run();
 }
 
@@ -119,6 +122,12 @@ void ChangeJob(Connection& db, absl::Time now, const Definition& definition, int
       .Run();
   WriteColumns(db, definition.job);
   WriteVersion(db, definition, number, now, request);
+  // Other labels may do now.
+  db.Sql(
+        "UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE job_name = ? AND "
+        "status = 'PLANNED' AND waits_for >= ?",
+        name, kAside)
+      .Run();
 }
 
 void FollowSuspend(Connection& db, absl::Time now, const Job& job,

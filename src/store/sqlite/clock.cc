@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/time.h"
 #include "store/rules.h"
+#include "store/sqlite/due.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace matins::sqlite {
@@ -170,8 +171,8 @@ void SettleClock(Connection& db, Transaction& transaction, absl::string_view who
         "held_by <> ''")
       .Run();
   db.Sql(
-        "UPDATE job_watermark SET look_at = not_before WHERE status = 'PLANNED' AND look_at > "
-        "not_before")
+        "UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE status = 'PLANNED' "
+        "AND look_at > not_before")
       .Run();
   db.Sql("UPDATE job_node SET seen_at = min(seen_at, ?)", now).Run();
   db.Sql(
@@ -243,7 +244,8 @@ absl::StatusOr<TickAnswer> SqliteStore::Tick(const TickRequest& request) {
   }
   answer.live_nodes = static_cast<int>(LiveNodes(*db_, answer.now));
   answer.idle = !was_frozen && !answer.frozen && !answer.returned &&
-                Idle(*db_, answer.now + request.idle_ahead);
+                Idle(*db_, answer.now + request.idle_ahead) &&
+                AsideLists(*db_, request.node.labels).empty();
   RETURN_IF_ERROR(transaction.Commit());
   return answer;
 }

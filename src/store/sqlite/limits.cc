@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "base/status.h"
 #include "job/words.h"
+#include "store/set_aside.h"
 #include "store/sqlite/sqlite_acts.h"
 
 namespace matins::sqlite {
@@ -159,8 +160,8 @@ absl::StatusOr<bool> SqliteActs::SetLimits(const SetLimitsRequest& request) {
     // Whoever waited for a limit is looked at by the new one.
     db_->Sql(
            "UPDATE job_watermark SET look_at = not_before, waits_for = NULL WHERE status = "
-           "'PLANNED' "
-           "AND waits_for IS NOT NULL")
+           "'PLANNED' AND waits_for IS NOT NULL AND waits_for < ?",
+           kAside)
         .Run();
     WriteEvent(*db_, now,
                {.kind = "limits",
@@ -187,8 +188,8 @@ absl::StatusOr<LimitsView> SqliteActs::ReadLimits() {
       "SELECT CASE WHEN instr(waits_for, '/') > 0 THEN substr(waits_for, 1, instr(waits_for, '/') "
       "- 1) ELSE waits_for END, CASE WHEN instr(waits_for, '/') > 0 THEN substr(waits_for, "
       "instr(waits_for, '/') + 1) ELSE '' END, 0, 0, 1 FROM job_watermark WHERE status = "
-      "'PLANNED' AND waits_for IS NOT NULL) GROUP BY kind, name",
-      snapshot.now());
+      "'PLANNED' AND waits_for IS NOT NULL AND waits_for < ?2) GROUP BY kind, name",
+      snapshot.now(), kAside);
   while (q.Next()) {
     uses.push_back({FromWord<LimitKind>(q.Text(0)).value_or(LimitKind::kGlobal), q.Text(1),
                     q.Int(2), q.Int(3), q.Int(4)});

@@ -75,6 +75,31 @@ void ReadSpans(Connection& db, absl::Time after, JobState* state) {
   }
 }
 
+std::vector<std::string> JobsDue(Connection& db, absl::Time until, size_t limit) {
+  std::vector<std::string> names;
+  {
+    Statement rows = db.Sql(
+        "SELECT name FROM job WHERE next_look <= ? AND NOT deleted ORDER BY next_look, name "
+        "LIMIT ?",
+        until, static_cast<int64_t>(limit));
+    while (rows.Next()) names.push_back(rows.Text(0));
+  }
+  if (names.size() < limit) return names;
+  const size_t newest = limit / 2;
+  names.resize(limit - newest);
+  const std::set<std::string> oldest(names.begin(), names.end());
+  Statement rows = db.Sql(
+      "SELECT name FROM job WHERE next_look <= ? AND NOT deleted ORDER BY next_look DESC, name "
+      "DESC "
+      "LIMIT ?",
+      until, static_cast<int64_t>(newest));
+  while (rows.Next()) {
+    if (std::string name = rows.Text(0); !oldest.contains(name)) names.push_back(std::move(name));
+  }
+  std::reverse(names.begin() + static_cast<std::ptrdiff_t>(oldest.size()), names.end());
+  return names;
+}
+
 JobState ReadJob(Connection& db, const std::string& name, absl::Time now) {
   JobState state;
   state.job = name;
@@ -165,7 +190,7 @@ Turns TurnsOf(Connection& db, absl::Time now, const std::set<std::string>& tenan
   {
     Statement q = db.Sql(
         "SELECT start_tag FROM job_watermark WHERE status = 'PLANNED' AND start_tag > 0 AND "
-        "look_at <= ? AND waits_for IS NULL ORDER BY start_tag LIMIT 1",
+        "(look_at <= ? AND waits_for IS NULL OR waits_for >= 'with/') ORDER BY start_tag LIMIT 1",
         now + kTurnAhead);
     if (q.Next()) next = q.Int(0);
   }
@@ -271,7 +296,8 @@ void Change(Connection& db, absl::Time now, const Intent& intent, Turns& turns) 
       return;
     case Intent::Kind::kJudge:
       db.Sql(
-            "UPDATE job_watermark SET start_by = ?, backfill = ?, look_at = not_before, "
+            "UPDATE job_watermark SET start_by = ?, backfill = ?, look_at = not_before, waits_for "
+            "= NULL, "
             "ver = ver + 1, op = 'dispatch', op_at = ? WHERE job_name = ? AND period = ? AND "
             "status = 'PLANNED'",
             intent.start_by, intent.backfill, now, intent.key.job, intent.key.period)
@@ -358,11 +384,7 @@ absl::StatusOr<DueJobs> SqliteStore::ReadDue(const ReadDueRequest& request) {
   due.frozen = request.by_node ? snapshot.frozen_to_nodes() : snapshot.frozen();
   std::vector<std::string> names;
   if (request.jobs.empty()) {
-    Statement rows = db_->Sql(
-        "SELECT name FROM job WHERE next_look <= ? AND NOT deleted ORDER BY next_look, name "
-        "LIMIT ?",
-        due.now + request.ahead, request.limit);
-    while (rows.Next()) names.push_back(rows.Text(0));
+    names = JobsDue(*db_, due.now + request.ahead, request.limit);
   } else {
     for (const std::string& name : request.jobs) {
       if (db_->Sql("SELECT 1 FROM job WHERE name = ? AND NOT deleted", name).Next()) {

@@ -100,8 +100,9 @@ const JobInfo* Jobs::Find(const std::string& name) {
     Statement q = db_.Sql(
         "SELECT version, strict, overlap, lock_scope, lock_ttl, timeout, grace, stale_after, "
         "job_limit, max_parallel, labels, recovery, max_lost, cursor, gap_from, "
-        "suspended_at IS NOT NULL, coalesce(pending = 'person', 0) FROM job WHERE name = ? AND NOT "
-        "deleted",
+        "suspended_at IS NOT NULL, coalesce(pending = 'person', 0), next_look FROM job WHERE name "
+        "= ? "
+        "AND NOT deleted",
         name);
     if (!q.Next()) return nullptr;
     JobInfo& job = slot.emplace();
@@ -122,6 +123,7 @@ const JobInfo* Jobs::Find(const std::string& name) {
     if (!q.Null(14)) job.gap_from = q.Time(14, absl::InfinitePast());
     job.suspended = q.Bool(15);
     job.asked = q.Bool(16);
+    job.next_look = q.Time(17, absl::InfiniteFuture());
   }
   const auto [known, fresh] = labels_.try_emplace(labels);
   if (fresh) known->second = ReadLabels(db_, labels);

@@ -39,6 +39,7 @@ struct JobInfo {
   int max_lost = 5;
   absl::Time cursor = absl::InfinitePast();
   std::optional<absl::Time> gap_from;
+  absl::Time next_look = absl::InfiniteFuture();
   bool suspended = false;
   bool asked = false;  // a person wants it to be looked at, and planning has not yet
 };

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <filesystem>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,7 @@
 #include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "store/set_aside.h"
 #include "store/sqlite/connection.h"
 #include "store/sqlite/folder_test_support.h"
 #include "store/sqlite/schema.h"
@@ -400,6 +402,82 @@ TEST_F(SqliteFile, ACallGetsItsTurnBesideTightWriters) {
   }
   over = true;
   for (std::thread& writer : writers) writer.join();
+}
+
+// Counts what SQLite does on the connections that are opened meanwhile, in parts of 100 steps.
+class StepCount {
+ public:
+  StepCount() { sqlite3_auto_extension(reinterpret_cast<void (*)()>(Watch)); }
+  ~StepCount() { sqlite3_cancel_auto_extension(reinterpret_cast<void (*)()>(Watch)); }
+  static int64_t Take() { return std::exchange(hundreds_, 0) * 100; }
+
+ private:
+  static int Watch(sqlite3* db, const char** /*error*/, const sqlite3_api_routines* /*api*/) {
+    sqlite3_progress_handler(
+        db, 100,
+        [](void*) {
+          ++hundreds_;
+          return 0;
+        },
+        nullptr);
+    return SQLITE_OK;
+  }
+  static inline int64_t hundreds_ = 0;
+};
+
+// What is due for nodes that are not there is read once, and not again by each START and Hold.
+TEST_F(SqliteFile, ACrowdForOthersIsNotReadAgainAndAgain) {
+  constexpr int kCrowd = 10'000, kOwn = 20;
+  auto database = Migrated();
+  ASSERT_TRUE(ApplyTo(*database).ok());
+  const std::string crowd = absl::StrCat(
+      "UPDATE job SET labels = '[\"west\"]' WHERE name = 'a';"
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ",
+      kCrowd,
+      ") INSERT INTO job_watermark (job_name, period, biz_date, status, due_at, not_before, "
+      "look_at) SELECT 'a', 'c' || i, '2026-01-01', 'PLANNED', i, i, i FROM n;");
+  ASSERT_EQ(Plain(crowd), SQLITE_OK);
+  {
+    auto acts = database->OpenActs();
+    ASSERT_TRUE(acts.ok()) << acts.status();
+    Job own = TestJob();
+    own.name = "own";
+    own.overlap = Overlap::kAllow;
+    own.lock.scope = LockScope::kPeriod;
+    ApplyRequest request;
+    request.jobs = {{own, "{\"name\":\"own\"}"}};
+    request.source = "test";
+    request.act = {"cli:test", "test"};
+    ASSERT_TRUE((*acts)->Apply(request).ok());
+  }
+  ASSERT_EQ(Plain(absl::StrCat(
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ", kOwn,
+                ") INSERT INTO job_watermark (job_name, period, biz_date, status, due_at, "
+                "not_before, look_at) SELECT 'own', 'o' || i, '2026-01-01', 'PLANNED', 1000000 + "
+                "i, 1000000 + i, 1000000 + i FROM n;")),
+            SQLITE_OK);
+  const StepCount steps;
+  auto store = database->Open();
+  ASSERT_TRUE(store.ok()) << store.status();
+  StartRequest start;
+  start.node.name = "n1";
+  start.nonce = 7;
+  start.also_due = 1;
+  HoldRequest hold;
+  hold.node = start.node;
+  hold.due = false;
+  int calls = 0;
+  for (int started = 0; started < kOwn - 1 && calls < kCrowd; ++calls) {
+    StepCount::Take();
+    const auto answers = (*store)->Start(start);
+    ASSERT_TRUE(answers.ok()) << answers.status();
+    for (const StartAnswer& answer : answers->rows) started += answer.claim.has_value();
+    const auto held = (*store)->Hold(hold);
+    ASSERT_TRUE(held.ok()) << held.status();
+    EXPECT_TRUE(held->due);
+    EXPECT_LT(StepCount::Take(), 100'000) << "call " << calls;
+  }
+  EXPECT_LT(calls, kCrowd / kPassedOver + kOwn);
 }
 
 TEST_F(SqliteFile, AnAcknowledgedResultSurvivesAKill) {

@@ -8,8 +8,10 @@
 #include "base/time.h"
 #include "store/rules.h"
 #include "store/sqlite/backfills.h"
+#include "store/sqlite/due.h"
 #include "store/sqlite/limits.h"
 #include "store/sqlite/sqlite_store.h"
+#include "store/start_rules.h"
 
 namespace matins::sqlite {
 namespace {
@@ -55,7 +57,7 @@ class Gate {
     if (row.not_before > now_ && !IsMutant(Mutant::kNoDueCheck))
       return {StartResult::kNotDue, FormatInstant(row.not_before)};
     const bool tried = row.manual || row.attempts_total > 0;
-    if (request_.not_after < now_ || (job->asked && !tried)) {
+    if (PlanningIsBehind(request_, job->next_look, now_) || (job->asked && !tried)) {
       return {StartResult::kGap, "planning is behind"};
     }
     // What was tried is not judged missed again while its attempts last.
@@ -234,46 +236,6 @@ void PutOff(Connection& db, const Row& row, const Verdict& verdict, absl::Time n
       .Run();
 }
 
-// Of rows `w` and jobs `j`: held by nobody at ?2, and this node (labels ?3) may run them.
-constexpr char kMayRun[] =
-    "(w.held_by = '' OR w.held_until <= ?2) AND NOT j.deleted AND j.suspended_at IS NULL AND "
-    "(j.labels = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(j.labels) l WHERE l.value NOT IN "
-    "(SELECT value FROM json_each(?3))))";
-
-// Due rows in the order of their index, the most urgent of them first: a few more than are wanted,
-// for those that will be refused (they are put off), and more again where jobs have priorities.
-// Where tenants are served in turn the index is that of the turns; rows from before there were
-// tenants come behind it.
-std::vector<Row> DueRows(Connection& db, const NodeId& node, absl::Time now, int wanted,
-                         const std::set<PeriodKey>& without, DueOrder order) {
-  const auto by = [](absl::string_view index, absl::string_view order) {
-    return absl::StrCat("SELECT ", kRowColumns, " FROM job_watermark WHERE rowid IN (SELECT ",
-                        "w.rowid FROM job_watermark w CROSS JOIN job j ON j.name = w.job_name ",
-                        "WHERE w.status = 'PLANNED' AND ", index, "w.look_at <= ?1 AND ", kMayRun,
-                        " ORDER BY ", order, " LIMIT ?4)");
-  };
-  static const std::string kByTime = by("", "w.look_at");
-  static const std::string kByTurn = by("w.start_tag > 0 AND ", "w.start_tag, w.look_at");
-  const size_t limit = wanted + without.size() + (order.priorities ? 224 : 24);
-  std::vector<Row> due;
-  std::set<PeriodKey> seen = without;
-  const auto read = [&](const std::string& sql) {
-    Statement rows = db.Sql(sql, now, now, JsonArray(node.labels), static_cast<int64_t>(limit));
-    while (rows.Next()) {
-      Row row = ReadRow(rows);
-      if (seen.insert(row.key).second) due.push_back(std::move(row));
-    }
-  };
-  if (order.turns) read(kByTurn);
-  if (!order.turns || due.size() + without.size() < limit) read(kByTime);
-  std::sort(due.begin(), due.end(), [](const Row& a, const Row& b) {
-    if (a.priority != b.priority) return a.priority > b.priority;
-    if (a.start_tag != b.start_tag) return a.start_tag < b.start_tag;
-    return a.due != b.due ? a.due < b.due : a.key < b.key;
-  });
-  return due;
-}
-
 }  // namespace
 
 // All jobs are asked only after an act.
@@ -332,11 +294,13 @@ absl::StatusOr<StartAnswers> SqliteStore::Start(const StartRequest& request) {
   if (request.also_due > 0 && !transaction.frozen_to_nodes()) {
     const std::set<PeriodKey> named(request.keys.begin(), request.keys.end());
     const int wanted = started + request.also_due;
-    for (const Row& row : DueRows(*db_, request.node, now, request.also_due, named, OrderOfDue())) {
+    const Due due(*db_, jobs,
+                  {request.node, now, request.also_due, named, OrderOfDue(), request.put_off});
+    for (const Row& row : due.rows()) {
       if (started >= wanted || !db_->ok()) break;
       start(row.key, &row);
     }
-    answers.more = started >= wanted;
+    answers.more = started >= wanted || due.more();
   }
   RETURN_IF_ERROR(transaction.Commit());
   return answers;
@@ -350,13 +314,13 @@ absl::StatusOr<HoldAnswer> SqliteStore::Hold(const HoldRequest& request) {
   const std::string labels = JsonArray(request.node.labels);
   if (!transaction.frozen_to_nodes() && request.limit > 0) {
     // Rows due within `ahead` and held by nobody now: the most urgent of those that the index
-    // gives first.
+    // gives first. What is behind many of other nodes' is found when it is due.
     static const std::string kSql = absl::StrCat(
-        "SELECT job_name, period, not_before, priority FROM (SELECT w.job_name, w.period, ",
-        "w.not_before, w.priority, w.due_at FROM job_watermark w CROSS JOIN job j ON ",
-        "j.name = w.job_name WHERE w.status = 'PLANNED' AND w.look_at > ?5 AND w.look_at <= ?1 ",
-        "AND ", kMayRun, " ORDER BY w.look_at LIMIT 4 * ?4 + 200) ",
-        "ORDER BY priority DESC, due_at, job_name, period LIMIT ?4");
+        "SELECT job_name, period, not_before, priority FROM (SELECT w.* FROM (SELECT job_name, ",
+        "period, not_before, priority, due_at, held_by, held_until FROM job_watermark WHERE ",
+        "status = 'PLANNED' AND look_at > ?5 AND look_at <= ?1 ORDER BY look_at LIMIT ",
+        "8 * ?4 + 2000) w CROSS JOIN job j ON j.name = w.job_name WHERE ", kMayRun,
+        " LIMIT 4 * ?4 + 200) ORDER BY priority DESC, due_at, job_name, period LIMIT ?4");
     Statement rows = db_->Sql(kSql, until, answer.now, labels, request.limit,
                               request.due ? int64_t{INT64_MIN} : ToMicros(answer.now));
     while (rows.Next()) {
@@ -378,13 +342,7 @@ absl::StatusOr<HoldAnswer> SqliteStore::Hold(const HoldRequest& request) {
         "SELECT min(look_at) FROM job_watermark WHERE status = 'PLANNED' AND look_at > ?", until);
     if (next.Next()) answer.next_start = next.Time(0, absl::InfiniteFuture());
   }
-  {
-    static const std::string kSql =
-        absl::StrCat("SELECT 1 FROM job_watermark w CROSS JOIN job j ON j.name = w.job_name WHERE ",
-                     "w.status = 'PLANNED' AND w.look_at <= ?1 AND ", kMayRun, " LIMIT 1");
-    Statement due = db_->Sql(kSql, answer.now, answer.now, labels);
-    answer.due = due.Next();
-  }
+  answer.due = AnyDue(*db_, request.node, answer.now);
   RETURN_IF_ERROR(transaction.Commit());
   return answer;
 }

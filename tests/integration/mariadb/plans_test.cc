@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "store/mariadb/finish.h"
+#include "store/set_aside.h"
 #include "tests/integration/stage.h"
 #include "tests/support/mariadb_server.h"
 
@@ -118,6 +119,35 @@ TEST_F(FreshTables, StartingAndEndingReadsWhatItIsGivenAndNoMore) {
     EXPECT_LT(ended - started, 300 * 6) << "the ends, beside " << others;
     Finish(running);
   }
+}
+
+// What is due for nodes that are not there is read once, and not again by each START and Hold.
+TEST_F(FreshTables, ACrowdForOthersIsNotReadAgainAndAgain) {
+  constexpr int kCrowd = 10'000, kOwn = 5;
+  ASSERT_OK(stage_.Apply("b"));
+  Run("UPDATE job SET labels = '[\"west\"]' WHERE name = 'b'");
+  ASSERT_OK(stage_.Plan("b", 0, kCrowd, -absl::Hours(2)));
+  ASSERT_OK(stage_.Plan("a", 0, 2 * kOwn + 1));
+  HoldRequest hold;
+  hold.node.name = "n1";
+  hold.due = false;
+  int64_t reads = 0;  // of the last call of each
+  // Answers how many calls that took.
+  const auto start_own = [&] {
+    int calls = 0;
+    for (int started = 0; started < kOwn && calls < kCrowd; ++calls) {
+      const int64_t before = Reads();
+      started += static_cast<int>(Started(1).size());
+      const auto held = stage_.store->Hold(hold);
+      EXPECT_TRUE(held.ok()) << held.status();
+      EXPECT_TRUE(held->due);
+      reads = Reads() - before;
+    }
+    return calls;
+  };
+  EXPECT_LT(start_own(), kCrowd / kPassedOver + kOwn);
+  EXPECT_EQ(start_own(), kOwn);
+  EXPECT_LT(reads, 3000);
 }
 
 // Others that wait, and their jobs, stay free for a START.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "store/set_aside.h"
 #include "tests/integration/stage.h"
 #include "tests/support/postgres_server.h"
 #include "tests/support/sql_client.h"
@@ -126,6 +127,62 @@ TEST_F(Costs, LookingForDueJobsReadsNoOthers) {
   for (int tries = 0; tries < 2000 && after.second < before.second + 16; ++tries) after = now();
   EXPECT_GE(after.second, before.second + 16);
   EXPECT_LT(after.first, before.first + 400);
+}
+
+// What is due for nodes that are not there is read once, and not again by each START and Hold.
+TEST_F(Costs, ACrowdForOthersIsNotReadAgainAndAgain) {
+  constexpr int kCrowd = 10'000, kOwn = 5;
+  ASSERT_OK(stage_.Apply("b"));
+  Query("update job set labels = '[\"west\"]' where name = 'b'");
+  ASSERT_OK(stage_.Plan("b", 0, kCrowd, -absl::Hours(2)));
+  ASSERT_OK(stage_.Plan("a", 0, 2 * kOwn + 1));
+  Query("analyze job_watermark");
+  StartRequest start;
+  start.node.name = "n1";
+  start.nonce = 1;
+  start.also_due = 1;
+  HoldRequest hold;
+  hold.node = start.node;
+  hold.due = false;
+  // Answers how many calls that took.
+  const auto start_own = [&] {
+    int calls = 0;
+    for (int started = 0; started < kOwn && calls < kCrowd; ++calls) {
+      const auto answers = stage_.store->Start(start);
+      EXPECT_TRUE(answers.ok()) << answers.status();
+      if (!answers.ok()) break;
+      for (const StartAnswer& answer : answers->rows) started += answer.claim.has_value();
+      EXPECT_TRUE(answers->more || started == kOwn);
+      const auto held = stage_.store->Hold(hold);
+      EXPECT_TRUE(held.ok()) << held.status();
+      EXPECT_TRUE(held->due);
+    }
+    return calls;
+  };
+  EXPECT_LT(start_own(), kCrowd / kPassedOver + kOwn);
+  stage_.store.reset();
+  const std::string read =
+      "select sum(coalesce(idx_tup_fetch, 0) + seq_tup_read)::bigint, sum(coalesce(idx_scan, 0))"
+      "::bigint from pg_stat_user_tables where relid in ('job'::regclass, "
+      "'job_watermark'::regclass)";
+  const auto now = [&] {
+    Query("select pg_stat_clear_snapshot()");
+    const std::vector<std::string> cells = absl::StrSplit(Query(read), '|');
+    return std::pair{std::stoll(cells[0]), std::stoll(cells[1])};
+  };
+  // The counts arrive when the backends have ended.
+  auto before = now();
+  for (auto last = before; (before = now()) != last; last = before) {
+  }
+  ASSERT_OK_AND_ASSIGN(stage_.store, stage_.database->Open());
+  EXPECT_EQ(start_own(), kOwn);
+  stage_.store.reset();
+  auto after = before;
+  for (int tries = 0; tries < 2000 && after.second < before.second + 4 * kOwn; ++tries) {
+    after = now();
+  }
+  EXPECT_GE(after.second, before.second + 4 * kOwn);
+  EXPECT_LT(after.first, before.first + kOwn * 1500);
 }
 
 // The server tells the plan of each statement that the store really sends: none reads the whole
