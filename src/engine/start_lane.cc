@@ -127,8 +127,8 @@ absl::Status StartLane::Hold() {
   }
   if (answer.due) backlog_ = true;
   // As many as were asked for: there may be more, for when a slot is free.
-  next_known_ =
-      BootAt(answer.next_start - node_.options.ahead, answer.now, received + absl::Milliseconds(1));
+  next_known_ = BootAt(std::min(answer.next_start - node_.options.ahead, answer.next_look),
+                       answer.now, received + absl::Milliseconds(1));
   next_hold_ = std::min(next_known_, received + node_.options.poll);
   return absl::OkStatus();
 }

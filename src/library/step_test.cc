@@ -66,6 +66,17 @@ TEST_F(Step, ANightThatFailedHoldsBackTheLaterOnes) {
               ElementsAre("2026-09-28", "2026-09-29", "2026-09-29", "2026-09-30", "2026-10-01"));
 }
 
+TEST_F(Step, NightsThatWaitAreLeftAloneUntilTheyAreLookedAt) {
+  Begin([](RunContext&) { return absl::DataLossError("the file is not there yet"); });
+  StepAt(At(4, 1));
+  ASSERT_EQ(Read("2026-10-01").status, Status::kFailed);
+  ASSERT_EQ(Read("2026-10-03").status, Status::kPlanned);
+  Sqlite store(file);
+  const int64_t changes = store.Number("SELECT sum(ver) FROM job_watermark");
+  for (int second = 1; second < 5; ++second) StepAfter(absl::Seconds(1));
+  EXPECT_EQ(store.Number("SELECT sum(ver) FROM job_watermark"), changes);
+}
+
 TEST_F(Step, AnotherAttemptGoesOnFromTheLastCheckpoint) {
   job.retry = Retry{.attempts = 2, .backoff_min = absl::Seconds(30)};
   Begin([&](RunContext& run) -> absl::Status {

@@ -97,15 +97,17 @@ struct PlanAnswers {
 
 struct HoldRequest {
   NodeId node;
-  absl::Duration ahead = absl::Seconds(5);  // rows that may start by now + ahead
-  int limit = 100;                          // no more than the node's free slots
+  // Rows that may start by now + ahead. None that was put off before it is looked at again.
+  absl::Duration ahead = absl::Seconds(5);
+  int limit = 100;  // no more than the node's free slots
   bool due = true;  // also those that are due already; without, START is to take them (also_due)
 };
 
 struct HoldAnswer {
   absl::Time now;
   std::vector<HeldRow> rows;                       // held until not_before + 2 s (`held_until`)
-  absl::Time next_start = absl::InfiniteFuture();  // the earliest not_before beyond `ahead`
+  absl::Time next_start = absl::InfiniteFuture();  // the earliest look beyond `ahead`
+  absl::Time next_look = absl::InfiniteFuture();   // the earliest within it at what was put off
   bool due = false;  // something is due that this node could run and nobody holds
 };
 

@@ -201,7 +201,8 @@ class Script {
     request.node.name = Node();
     request.limit = 3;
     ASSIGN_OR_RETURN(const HoldAnswer answer, side.store->Hold(request));
-    std::string text = absl::StrCat("hold ", TimeText(answer.next_start));
+    std::string text =
+        absl::StrCat("hold ", TimeText(answer.next_start), " ", TimeText(answer.next_look));
     for (const HeldRow& row : answer.rows) absl::StrAppend(&text, " ", row.key.job, row.key.period);
     return text;
   }

@@ -129,6 +129,34 @@ TEST_F(Start, AHeldRowIsItsNodesUntilTwoSecondsAfterItIsDue) {
   EXPECT_EQ(ResultOf(KeyOf("a", 0), "n2"), StartResult::kStarted);
 }
 
+// START refuses it as often as it is held: a node that held it again at once would do nothing else.
+TEST_F(Start, WhatWasPutOffIsNotHeldBeforeItsNextLook) {
+  const Job job = StrictJob("a");
+  Apply({job});
+  Plan(job, {0, 1});
+  world().SetClock(DueOf(1));
+  ASSERT_EQ(ResultOf(KeyOf("a", 0)), StartResult::kStarted);
+  StartRequest start;
+  start.node.name = "n1";
+  start.keys = {KeyOf("a", 1)};
+  start.put_off = absl::Seconds(4);
+  ASSERT_OK_AND_ASSIGN(const StartAnswers refused, store().Start(start));
+  ASSERT_EQ(refused.rows[0].result, StartResult::kBlocked);
+  HoldRequest hold;
+  hold.node.name = "n1";
+  hold.limit = 5;
+  ASSERT_OK_AND_ASSIGN(const HoldAnswer none, store().Hold(hold));
+  EXPECT_TRUE(none.rows.empty());
+  EXPECT_FALSE(none.due);
+  EXPECT_EQ(none.next_look, DueOf(1) + absl::Seconds(4));
+  EXPECT_EQ(none.next_start, absl::InfiniteFuture());
+  world().SetClock(DueOf(1) + absl::Seconds(4));
+  ASSERT_OK_AND_ASSIGN(const HoldAnswer held, store().Hold(hold));
+  ASSERT_EQ(held.rows.size(), 1u);
+  EXPECT_EQ(held.rows[0].key, KeyOf("a", 1));
+  EXPECT_EQ(held.next_look, absl::InfiniteFuture());
+}
+
 TEST_F(Start, ANodeNeedsAllOfTheJobsLabels) {
   Job job = PlainJob("a");
   job.nodes = {"db", "east"};

@@ -86,7 +86,8 @@ std::string Text(const PlanAnswers& answers) {
 }
 
 std::string Text(const HoldAnswer& answer) {
-  return absl::StrCat(Text(answer.now), " next ", Text(answer.next_start), Text(answer.rows));
+  return absl::StrCat(Text(answer.now), " next ", Text(answer.next_start), " look ",
+                      Text(answer.next_look), Text(answer.rows));
 }
 
 std::string Text(const StartAnswers& answers) {

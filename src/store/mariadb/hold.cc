@@ -22,7 +22,9 @@ std::vector<Statement> MayHold(const HoldRequest& request) {
               "r.priority, r.due_at FROM job_watermark r FORCE INDEX (job_watermark_due) WHERE "
               "r.status = 'PLANNED' AND (? OR r.look_at > CAST(@matins_now AS DATETIME(6))) AND "
               "r.look_at <= CAST(@matins_now AS DATETIME(6)) + INTERVAL ? MICROSECOND AND "
-              "(r.held_by IS NULL OR r.held_until <= CAST(@matins_now AS DATETIME(6))) "
+              "(r.look_at <= CAST(@matins_now AS DATETIME(6)) OR NOT COALESCE(r.look_at > "
+              "r.not_before, FALSE)) AND (r.held_by IS NULL OR r.held_until <= CAST(@matins_now AS "
+              "DATETIME(6))) "
               "ORDER BY r.look_at LIMIT ?) w STRAIGHT_JOIN job b FORCE INDEX (PRIMARY) ON b.name = "
               "w.job_name AND NOT b.deleted "
               "AND b.suspended_at IS NULL AND JSON_CONTAINS(?, b.labels) LIMIT ?) d "
@@ -33,6 +35,11 @@ std::vector<Statement> MayHold(const HoldRequest& request) {
               "r.status = 'PLANNED' AND "
               "r.look_at > CAST(@matins_now AS DATETIME(6)) + INTERVAL ? MICROSECOND "
               "ORDER BY r.look_at LIMIT 1",
+              {request.ahead}),
+          Sql("SELECT r.look_at FROM job_watermark r FORCE INDEX (job_watermark_due) WHERE "
+              "r.status = 'PLANNED' AND r.look_at > CAST(@matins_now AS DATETIME(6)) AND "
+              "r.look_at <= CAST(@matins_now AS DATETIME(6)) + INTERVAL ? MICROSECOND AND "
+              "r.look_at > r.not_before ORDER BY r.look_at LIMIT 1",
               {request.ahead}),
           // Of what is due and held by nobody, the first rows by their index: how many there are,
           // and how many this node could run.
@@ -57,15 +64,16 @@ absl::StatusOr<HoldAnswer> MariadbStore::Hold(const HoldRequest& request) {
   const auto once = [&]() -> absl::StatusOr<HoldAnswer> {
     ASSIGN_OR_RETURN(const std::vector<Rows> look, connection.Begin(MayHold(request)));
     HoldAnswer answer;
-    answer.now = ClockOf(look[4]).now;
-    const int64_t due = look[3].Int(0, 0), own = look[3].Int(0, 1);
+    answer.now = ClockOf(look[5]).now;
+    const int64_t due = look[4].Int(0, 0), own = look[4].Int(0, 1);
     start_.crowded = due == kPassedOver && own < kPassedOver;
-    start_.any_aside = look[3].Bool(0, 2);
+    start_.any_aside = look[4].Bool(0, 2);
     if (look[2].size() > 0) answer.next_start = look[2].Time(0, 0, absl::InfiniteFuture());
+    if (look[3].size() > 0) answer.next_look = look[3].Time(0, 0, absl::InfiniteFuture());
     std::vector<PeriodKey> keys;
     for (int i = 0; i < look[1].size(); ++i)
       keys.push_back({look[1].Text(i, 0), look[1].Text(i, 1)});
-    if (keys.empty() || ClockOf(look[4]).frozen) {
+    if (keys.empty() || ClockOf(look[5]).frozen) {
       connection.Rollback();
       answer.due = own > 0 || start_.crowded;
       return answer;

@@ -93,7 +93,8 @@ class ModelStore final : public Store {
     const absl::Time until = answer.now + request.ahead;
     if (!s_.FrozenToNodes()) {
       for (ModelRow* row : starts_.Waiting(request.node, until)) {
-        if (!request.due && row->look_at <= answer.now) continue;
+        const bool put_off = row->look_at > row->not_before;
+        if (row->look_at <= answer.now ? !request.due : put_off) continue;
         if (static_cast<int>(answer.rows.size()) >= request.limit) break;
         row->held_by = request.node.name;
         row->held_until = std::max(answer.now, row->not_before) + kHoldFor;
@@ -104,8 +105,11 @@ class ModelStore final : public Store {
     }
     answer.due = !starts_.Waiting(request.node, answer.now).empty();
     for (const auto& [key, row] : s_.rows) {
-      if (row.status == PeriodStatus::kPlanned && row.look_at > until) {
+      if (row.status != PeriodStatus::kPlanned || row.look_at <= answer.now) continue;
+      if (row.look_at > until) {
         answer.next_start = std::min(answer.next_start, row.look_at);
+      } else if (row.look_at > row.not_before) {
+        answer.next_look = std::min(answer.next_look, row.look_at);
       }
     }
     return answer;

@@ -18,6 +18,7 @@ constexpr char kHoldRows[] = R"(
       select r.job_name, r.period, r.priority, r.due_at from @.job_watermark r
       where r.status = 'PLANNED' and r.look_at <= c.now + $2::interval
         and ($5::boolean or r.look_at > c.now)
+        and (r.look_at <= c.now or not coalesce(r.look_at > r.not_before, false))
         and (r.held_by is null or r.held_until <= c.now)
       order by r.look_at limit 8 * $3::bigint + 2000) r
     cross join lateral (select 1 from @.job b where b.name = r.job_name and not b.deleted
@@ -52,6 +53,9 @@ std::string NextStart() {
                       kPassedOver, R"()
   select c.now, (select r.look_at from @.job_watermark r where r.status = 'PLANNED'
       and r.look_at > c.now + $1::interval order by r.look_at limit 1),
+    (select r.look_at from @.job_watermark r where r.status = 'PLANNED' and r.look_at > c.now
+      and r.look_at <= c.now + $1::interval and r.look_at > r.not_before
+      order by r.look_at limit 1),
     (select count(*) from w),
     (select count(*) from w cross join lateral (select 1 from @.job b where b.name = w.job_name
       and not b.deleted and b.suspended_at is null and b.labels <@ $2::jsonb limit 1) b),
@@ -76,10 +80,11 @@ absl::StatusOr<HoldAnswer> PostgresStore::Hold(const HoldRequest& request) {
   HoldAnswer answer;
   answer.now = rows[1].Time(0, 0);
   answer.next_start = rows[1].Time(0, 1, absl::InfiniteFuture());
-  const bool many = rows[1].Int(0, 2) == kPassedOver;
-  crowded_ = many && rows[1].Int(0, 3) < kPassedOver;
-  any_aside_ = rows[1].Bool(0, 4);
-  answer.due = many || rows[1].Int(0, 3) > 0;
+  answer.next_look = rows[1].Time(0, 2, absl::InfiniteFuture());
+  const bool many = rows[1].Int(0, 3) == kPassedOver;
+  crowded_ = many && rows[1].Int(0, 4) < kPassedOver;
+  any_aside_ = rows[1].Bool(0, 5);
+  answer.due = many || rows[1].Int(0, 4) > 0;
   if (!answer.due && any_aside_) {
     ASSIGN_OR_RETURN(const std::vector<Rows> aside,
                      session_.connection.Read({session_.Of(AsideForLabels(), {labels})}));

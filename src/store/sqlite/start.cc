@@ -306,6 +306,9 @@ absl::StatusOr<StartAnswers> SqliteStore::Start(const StartRequest& request) {
   return answers;
 }
 
+// A row that START refused, as long as its next look is to come.
+constexpr char kPutOff[] = "coalesce(look_at > not_before, 0)";
+
 absl::StatusOr<HoldAnswer> SqliteStore::Hold(const HoldRequest& request) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*db_, "hold"));
   HoldAnswer answer;
@@ -318,7 +321,8 @@ absl::StatusOr<HoldAnswer> SqliteStore::Hold(const HoldRequest& request) {
     static const std::string kSql = absl::StrCat(
         "SELECT job_name, period, not_before, priority FROM (SELECT w.* FROM (SELECT job_name, ",
         "period, not_before, priority, due_at, held_by, held_until FROM job_watermark WHERE ",
-        "status = 'PLANNED' AND look_at > ?5 AND look_at <= ?1 ORDER BY look_at LIMIT ",
+        "status = 'PLANNED' AND look_at > ?5 AND look_at <= ?1 AND (look_at <= ?2 OR NOT ", kPutOff,
+        ") ORDER BY look_at LIMIT ",
         "8 * ?4 + 2000) w CROSS JOIN job j ON j.name = w.job_name WHERE ", kMayRun,
         " LIMIT 4 * ?4 + 200) ORDER BY priority DESC, due_at, job_name, period LIMIT ?4");
     Statement rows = db_->Sql(kSql, until, answer.now, labels, request.limit,
@@ -341,6 +345,13 @@ absl::StatusOr<HoldAnswer> SqliteStore::Hold(const HoldRequest& request) {
     Statement next = db_->Sql(
         "SELECT min(look_at) FROM job_watermark WHERE status = 'PLANNED' AND look_at > ?", until);
     if (next.Next()) answer.next_start = next.Time(0, absl::InfiniteFuture());
+  }
+  {
+    static const std::string kNextLook = absl::StrCat(
+        "SELECT look_at FROM job_watermark WHERE status = 'PLANNED' AND look_at > ? AND look_at ",
+        "<= ? AND ", kPutOff, " ORDER BY look_at LIMIT 1");
+    Statement next = db_->Sql(kNextLook, answer.now, until);
+    if (next.Next()) answer.next_look = next.Time(0, absl::InfiniteFuture());
   }
   answer.due = AnyDue(*db_, request.node, answer.now);
   RETURN_IF_ERROR(transaction.Commit());
