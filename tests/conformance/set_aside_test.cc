@@ -50,6 +50,17 @@ class Aside : public Conformance {
     ASSERT_TRUE(*written);
   }
 
+  // A crowd for nodes in the west, and behind it `count` of `own`, all due now; which is answered.
+  absl::Time PlanBehindACrowd(int count) {
+    const Job absent = JobFor("absent", {"west"}), own = JobFor("own", {});
+    EXPECT_TRUE(ApplyJobs(acts(), {absent, own}).ok());
+    Plan(absent, 0, kCrowd);
+    Plan(own, kCrowd, count);
+    const absl::Time now = T0() + absl::Minutes(kCrowd + count);
+    world().SetClock(now);
+    return now;
+  }
+
   // What one call starts by itself, as "JOB PERIOD".
   std::vector<std::string> StartDue(const NodeId& node, int wanted, bool* more) {
     StartRequest request;
@@ -91,11 +102,7 @@ class Aside : public Conformance {
 };
 
 TEST_F(Aside, ACrowdForOthersKeepsNobodyWaiting) {
-  const Job absent = JobFor("absent", {"west"}), own = JobFor("own", {});
-  ASSERT_OK(ApplyJobs(acts(), {absent, own}));
-  Plan(absent, 0, kCrowd);
-  Plan(own, kCrowd, 2);
-  world().SetClock(T0() + absl::Minutes(kCrowd + 2));
+  PlanBehindACrowd(2);
   EXPECT_TRUE(Hold(plain_).due);
   EXPECT_EQ(StartAll(plain_, 5),
             (std::vector<std::string>{Named("own", kCrowd), Named("own", kCrowd + 1)}));
@@ -224,11 +231,7 @@ TEST_F(Aside, ASuspendedJobsCrowdComesBackWithIt) {
 
 // Whoever asks for a row by name has it, wherever it stands.
 TEST_F(Aside, ARowThatIsNamedIsStarted) {
-  const Job absent = JobFor("absent", {"west"}), own = JobFor("own", {});
-  ASSERT_OK(ApplyJobs(acts(), {absent, own}));
-  Plan(absent, 0, kCrowd);
-  Plan(own, kCrowd, 1);
-  world().SetClock(T0() + absl::Minutes(kCrowd + 1));
+  PlanBehindACrowd(1);
   EXPECT_EQ(StartAll(plain_, 1).size(), 1u);
   StartRequest request;
   request.node = west_;
@@ -241,12 +244,7 @@ TEST_F(Aside, ARowThatIsNamedIsStarted) {
 
 // A node that rests asks for nothing: not while something waits for its labels.
 TEST_F(Aside, OnlyWhoHasTheLabelsDoesNotRest) {
-  const Job absent = JobFor("absent", {"west"}), own = JobFor("own", {});
-  ASSERT_OK(ApplyJobs(acts(), {absent, own}));
-  Plan(absent, 0, kCrowd);
-  Plan(own, kCrowd, 1);
-  const absl::Time now = T0() + absl::Minutes(kCrowd + 1);
-  world().SetClock(now);
+  const absl::Time now = PlanBehindACrowd(1);
   const auto idle = [&](const NodeId& node) {
     TickRequest tick;
     tick.node = node;
@@ -258,7 +256,7 @@ TEST_F(Aside, OnlyWhoHasTheLabelsDoesNotRest) {
   };
   EXPECT_EQ(StartAll(plain_, 1).size(), 1u);
   ASSERT_OK_AND_ASSIGN(const PeriodRow row,
-                       RowOf(acts(), {"own", MinuteIntent(own, kCrowd).key.period}));
+                       RowOf(acts(), {"own", absl::StrCat("m", 1000 + kCrowd)}));
   ASSERT_OK_AND_ASSIGN(const std::string why,
                        Done(store(), {row.key, row.generation, row.fence, row.nonce}));
   ASSERT_EQ(why, "");
@@ -268,12 +266,7 @@ TEST_F(Aside, OnlyWhoHasTheLabelsDoesNotRest) {
 
 // At the latest after an hour it is looked at again whatever its list says.
 TEST_F(Aside, NothingIsSetAsideForEver) {
-  const Job absent = JobFor("absent", {"west"}), own = JobFor("own", {});
-  ASSERT_OK(ApplyJobs(acts(), {absent, own}));
-  Plan(absent, 0, kCrowd);
-  Plan(own, kCrowd, 1);
-  const absl::Time now = T0() + absl::Minutes(kCrowd + 1);
-  world().SetClock(now);
+  const absl::Time now = PlanBehindACrowd(1);
   EXPECT_EQ(StartAll(plain_, 1).size(), 1u);
   world().SetClock(now + 2 * kAsideFor);
   EXPECT_TRUE(Hold(west_).due);

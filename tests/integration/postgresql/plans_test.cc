@@ -44,6 +44,17 @@ class Costs : public ::testing::Test {
     return text;
   }
   int64_t Number(absl::string_view sql) { return std::stoll(Query(sql)); }
+  // Of these tables: rows read, and scans of indexes; as far as backends have told.
+  std::pair<int64_t, int64_t> Reads(absl::string_view first, absl::string_view second) {
+    Query("select pg_stat_clear_snapshot()");
+    const std::vector<std::string> cells = absl::StrSplit(
+        Query(absl::StrCat("select sum(coalesce(idx_tup_fetch, 0) + seq_tup_read)::bigint, "
+                           "sum(coalesce(idx_scan, 0))::bigint from pg_stat_user_tables where "
+                           "relid in ('",
+                           first, "'::regclass, '", second, "'::regclass)")),
+        '|');
+    return {std::stoll(cells[0]), std::stoll(cells[1])};
+  }
 
   std::string url_;
   Stage stage_;
@@ -106,14 +117,7 @@ TEST_F(Costs, LookingForDueJobsReadsNoOthers) {
       "where v.job = 'a'");
   Query("analyze job");
   Query("analyze job_version");
-  const std::string read =
-      "select sum(coalesce(idx_tup_fetch, 0) + seq_tup_read)::bigint, sum(idx_scan)::bigint from "
-      "pg_stat_user_tables where relid in ('job'::regclass, 'job_version'::regclass)";
-  const auto now = [&] {
-    Query("select pg_stat_clear_snapshot()");
-    const std::vector<std::string> cells = absl::StrSplit(Query(read), '|');
-    return std::pair{std::stoll(cells[0]), std::stoll(cells[1])};
-  };
+  const auto now = [&] { return Reads("job", "job_version"); };
   const auto before = now();
   for (int i = 0; i < 8; ++i) {
     ASSERT_OK_AND_ASSIGN(const DueJobs due, stage_.store->ReadDue({}));
@@ -161,15 +165,7 @@ TEST_F(Costs, ACrowdForOthersIsNotReadAgainAndAgain) {
   };
   EXPECT_LT(start_own(), kCrowd / kPassedOver + kOwn);
   stage_.store.reset();
-  const std::string read =
-      "select sum(coalesce(idx_tup_fetch, 0) + seq_tup_read)::bigint, sum(coalesce(idx_scan, 0))"
-      "::bigint from pg_stat_user_tables where relid in ('job'::regclass, "
-      "'job_watermark'::regclass)";
-  const auto now = [&] {
-    Query("select pg_stat_clear_snapshot()");
-    const std::vector<std::string> cells = absl::StrSplit(Query(read), '|');
-    return std::pair{std::stoll(cells[0]), std::stoll(cells[1])};
-  };
+  const auto now = [&] { return Reads("job", "job_watermark"); };
   // The counts arrive when the backends have ended.
   auto before = now();
   for (auto last = before; (before = now()) != last; last = before) {
