@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/fault.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "job/nearest.h"
@@ -121,13 +122,6 @@ absl::StatusOr<std::string> ValueOf(const Piece& piece, const KeyValues& values)
                   MendWord(piece.name, names));
 }
 
-// FNV-1a, 64 bits: a name for a long key, no more.
-uint64_t Hash(absl::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
-}
-
 const std::vector<std::string>& RunNames() {
   static const auto& names = *new std::vector<std::string>{
       "job",        "tenant",  "period", "biz_date", "window_start", "window_end", "scheduled_for",
@@ -156,7 +150,7 @@ absl::StatusOr<std::string> ExpandKey(absl::string_view key_template, const KeyV
     key += value;
   }
   if (key.size() <= kMostKey) return key;
-  return absl::StrFormat("%s...%016x", key.substr(0, kKeptOfLong), Hash(key));
+  return absl::StrFormat("%s...%016x", key.substr(0, kKeptOfLong), Fnv1a(key));
 }
 
 absl::Status CheckKey(absl::string_view key_template) {

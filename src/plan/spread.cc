@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/hash.h"
 #include "job/calendar_fires.h"
 
 namespace matins {
 
 uint64_t StableHash(absl::string_view bytes) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  uint64_t hash = Fnv1a(bytes);
   // FNV alone leaves the high bits of names that differ at the end alike (SplitMix64's finish).
   hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
   hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/hash.h"
 
 namespace matins {
 namespace {
@@ -9,10 +10,7 @@ namespace {
 constexpr size_t kLongestLabels = 500;
 
 absl::Duration SpreadOf(const PeriodKey& key) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const char c : absl::StrCat(key.job, "/", key.period)) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
+  const uint64_t hash = Fnv1a(absl::StrCat(key.job, "/", key.period));
   return kAsideFor * static_cast<int64_t>(hash >> 40) / (int64_t{1} << 24);
 }
 

@@ -246,7 +246,6 @@ class Looked {
     }
     more_ = rows.size() >= request_.also_due;
   }
-  // Jobs that are locked; without it all are that need it.
   // What stood in the way.
   void AddOthers(const Rows& rows) {
     for (int i = 0; i < rows.size(); ++i) {
@@ -254,6 +253,7 @@ class Looked {
     }
     more_ |= !others_.empty();
   }
+  // Jobs that are locked; without it all are that need it.
   void AddLockedJobs(const Rows& names) {
     locked_jobs_.emplace();
     for (int i = 0; i < names.size(); ++i) locked_jobs_->insert(names.Text(i, 0));
@@ -280,7 +280,8 @@ class Looked {
   const std::set<int64_t>& backfills() const { return backfills_; }  // that rows belong to
   int64_t limits_number() const { return limits_number_; }           // of the rules in force
   bool in_turn() const { return in_turn_; }                          // tenants are served in turn
-  size_t also_due() const { return also_due_.size(); }
+  // The index has no more that this node may run: fewer were found than AlsoDue asks for.
+  bool ran_out() const { return also_due_.size() < static_cast<size_t>(request_.also_due) + 24; }
   // What is to be judged: what the request names, then what is due besides, the most urgent first;
   // those whose job could not be locked are left for another time.
   std::vector<PeriodKey> InOrder();
@@ -618,8 +619,7 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
         then(questions.Decide(keys, looked.KeysWithLocks(), asks_));
       }
       if (limited) then({CountSlots(session_, limits_.book, claims)});
-      const bool others =
-          due > 0 && crowded && looked.also_due() < static_cast<size_t>(request.also_due) + 24;
+      const bool others = due > 0 && crowded && looked.ran_out();
       if (others) then({questions.Others(in_turn)});
       ASSIGN_OR_RETURN(rows, connection.More(statements));
       if (others) {
@@ -634,10 +634,7 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
       }
     }
     looked.AddFacts(rows, asks_);
-    if (request.also_due > 0) {
-      look_behind_ = in_turn_ && !look_behind_ &&
-                     looked.also_due() < static_cast<size_t>(request.also_due) + 24;
-    }
+    if (request.also_due > 0) look_behind_ = in_turn_ && !look_behind_ && looked.ran_out();
     in_turn_ = looked.in_turn();
     // Those that were not looked at are at once.
     const bool more_aside = request.also_due > 0 && looked.any_aside() && !crowded;

@@ -39,7 +39,6 @@ class Due {
   void Read(Statement rows);
   void ReadAside(bool tagged);
   void SetAside();
-  size_t room() const { return limit_ - seen_.size(); }
 
   Connection& db_;
   Jobs& jobs_;
