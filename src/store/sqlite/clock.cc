@@ -1,7 +1,7 @@
 #include "base/clock.h"
 
 #include <algorithm>
-#include <chrono>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -17,7 +17,8 @@
 namespace matins::sqlite {
 namespace {
 
-// How often other processes' changes are looked for: one read of the shared WAL index each.
+// How often other processes' changes are looked for where nobody tells of them: one read of the
+// shared WAL index each.
 constexpr absl::Duration kPoll = absl::Milliseconds(25);
 
 std::optional<absl::Time> MetaTime(Connection& db, absl::string_view key) {
@@ -261,44 +262,53 @@ absl::Status SqliteStore::Leave(const NodeId& node) {
   return transaction.Commit();
 }
 
+SqliteStore::~SqliteStore() {
+  if (watch_ != nullptr) db_->hub().Leave(watch_.get());
+}
+
 Heard SqliteStore::AwaitChange(absl::Duration at_most) {
-  const auto begin = std::chrono::steady_clock::now();
-  const auto left = [&] {
-    return at_most - absl::FromChrono(std::chrono::steady_clock::now() - begin);
-  };
+  Clock& clock = SystemClock();
+  const absl::Duration until = clock.BootNow() + at_most;
   Hub& hub = db_->hub();
+  if (watch_ == nullptr) {
+    auto watch = std::make_unique<WriteWatch>(db_->WalPath());
+    hub.Join(watch.get());
+    absl::MutexLock lock(&watch_mutex_);
+    watch_ = std::move(watch);
+  }
   for (;;) {
-    bool woken = false, written = false;
-    {
-      absl::MutexLock lock(&hub.mutex());
-      const auto moved = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        return interrupted_ || hub.changes_locked() != seen_changes_;
-      };
-      const absl::Duration wait = std::max(absl::ZeroDuration(), std::min(kPoll, left()));
-      woken = SystemClock().AwaitFor(hub.mutex(), absl::Condition(&moved), wait);
-      interrupted_ = false;
-      const int64_t changes = hub.changes_locked();
-      written = std::exchange(seen_changes_, changes) != changes;
-    }
+    const int64_t changes = hub.changes();
+    bool written = std::exchange(seen_changes_, changes) != changes;
+    const bool woken = interrupted_.exchange(false);
     if (watcher_ == nullptr) {
       // Of most stores nobody waits for a change. What cannot be opened now is tried again.
       absl::StatusOr<std::unique_ptr<Connection>> opened = open_watcher_();
       if (opened.ok()) watcher_ = *std::move(opened);
     }
     if (watcher_ != nullptr) {
+      // Before the version is read: a write that comes in between is heard of next time.
+      watch_->Listen();
+      const bool touched = watch_->TakeTouched();
       watcher_->ClearStatus();
       const int64_t version = watcher_->DataVersion();
-      if (version != std::exchange(seen_version_, version)) written = true;
+      const bool changed = std::exchange(seen_version_, version) != version;
+      looks_.Looked(clock.BootNow(), touched, changed);
+      written |= changed;
     }
-    if (woken || written || left() <= absl::ZeroDuration()) {
+    const absl::Duration now = clock.BootNow();
+    if (woken || written || now >= until) {
       return written ? Heard::kWritten : watcher_ == nullptr ? Heard::kDeaf : Heard::kNothing;
     }
+    const bool hears = watcher_ != nullptr && watch_->listening();
+    const absl::Duration look = hears ? looks_.Next(now) : now + kPoll;
+    watch_->Wait(std::min(until, look) - now, hears && looks_.Listens(now));
   }
 }
 
 void SqliteStore::Interrupt() {
-  absl::MutexLock lock(&db_->hub().mutex());
   interrupted_ = true;
+  absl::MutexLock lock(&watch_mutex_);
+  if (watch_ != nullptr) watch_->Ring();
 }
 
 }  // namespace matins::sqlite

@@ -84,6 +84,17 @@ void Hub::LeaveWriter() {
 void Hub::Changed() {
   absl::MutexLock lock(&mutex_);
   ++changes_;
+  for (WriteWatch* watch : watches_) watch->Ring();
+}
+
+void Hub::Join(WriteWatch* watch) {
+  absl::MutexLock lock(&mutex_);
+  watches_.insert(watch);
+}
+
+void Hub::Leave(WriteWatch* watch) {
+  absl::MutexLock lock(&mutex_);
+  watches_.erase(watch);
 }
 
 int64_t Hub::changes() {
@@ -238,7 +249,8 @@ absl::Status Connection::Configure() {
   }
   RETURN_IF_ERROR(
       Script(IsMutant(Mutant::kNoFlush) ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=FULL"));
-  return Script("PRAGMA foreign_keys=OFF; PRAGMA temp_store=MEMORY;");
+  // Half a MiB of pages each: each commit of another connection empties it, and a node has ten.
+  return Script("PRAGMA foreign_keys=OFF; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-512;");
 }
 
 absl::Duration Connection::BusyPause(absl::Duration waited, double random) {
@@ -312,6 +324,10 @@ bool Connection::AnyPutOff() {
 int64_t Connection::DataVersion() {
   Statement statement = Sql("PRAGMA data_version");
   return statement.Next() ? statement.Int(0) : 0;
+}
+
+std::string Connection::WalPath() const {
+  return sqlite3_filename_wal(sqlite3_db_filename(db_, "main"));
 }
 
 absl::Status Connection::ErrorOf(int rc, absl::string_view what, bool committing) {

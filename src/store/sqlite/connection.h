@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -19,6 +20,7 @@
 #include "base/random.h"
 #include "store/database.h"
 #include "store/rules.h"
+#include "store/sqlite/watch.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -31,18 +33,20 @@ namespace matins::sqlite {
 class Hub {
  public:
   // False where the queue did not move on within `wait`.
-  bool EnterWriter(absl::Duration wait);
-  void LeaveWriter();
-  void Changed();  // something may have become due or changed
-  int64_t changes();
-
-  absl::Mutex& mutex() ABSL_LOCK_RETURNED(mutex_) { return mutex_; }
-  int64_t changes_locked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return changes_; }
+  bool EnterWriter(absl::Duration wait) ABSL_LOCKS_EXCLUDED(mutex_);
+  void LeaveWriter() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Something may have become due or changed: those who wait hear of it.
+  void Changed() ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t changes() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Rings `watch` at each change until it is left.
+  void Join(WriteWatch* watch) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Leave(WriteWatch* watch) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   absl::Mutex mutex_;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::set<WriteWatch*> watches_ ABSL_GUARDED_BY(mutex_);
 };
 
 class Connection;
@@ -156,6 +160,8 @@ class Connection {
 
   // Changes made by other connections (PRAGMA data_version).
   int64_t DataVersion();
+  // The file that commits are written to; it is there once something was read.
+  std::string WalPath() const;
   absl::Status ErrorOf(int rc, absl::string_view what, bool committing = false);
 
   Hub& hub() { return *hub_; }

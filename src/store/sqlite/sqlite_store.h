@@ -3,15 +3,18 @@
 #ifndef MATINS_STORE_SQLITE_SQLITE_STORE_H_
 #define MATINS_STORE_SQLITE_SQLITE_STORE_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "store/purged.h"
 #include "store/sqlite/connection.h"
 #include "store/sqlite/rows.h"
+#include "store/sqlite/watch.h"
 #include "store/store.h"
 #include "store/turns.h"
 
@@ -28,6 +31,7 @@ class SqliteStore final : public Store {
   using OpenConnection = std::function<absl::StatusOr<std::unique_ptr<Connection>>()>;
   SqliteStore(std::unique_ptr<Connection> db, OpenConnection open_watcher)
       : db_(std::move(db)), open_watcher_(std::move(open_watcher)) {}
+  ~SqliteStore() override;
 
   // plan.cc
   absl::StatusOr<DueJobs> ReadDue(const ReadDueRequest& request) override;
@@ -64,10 +68,14 @@ class SqliteStore final : public Store {
  private:
   std::unique_ptr<Connection> db_;
   OpenConnection open_watcher_;
-  std::unique_ptr<Connection> watcher_;  // AwaitChange's: never inside a transaction; null before
+  // AwaitChange's. The connection is never inside a transaction; both null before the first call.
+  std::unique_ptr<Connection> watcher_;
+  absl::Mutex watch_mutex_;  // for Interrupt: all else is the caller's
+  std::unique_ptr<WriteWatch> watch_;
+  CommitLooks looks_;
   int64_t seen_changes_ = 0;
   int64_t seen_version_ = 0;
-  bool interrupted_ = false;  // under the hub's mutex
+  std::atomic<bool> interrupted_ = false;
   // Whether any job has a priority, as of that event: an act's, which is written with it.
   DueOrder OrderOfDue();
   int64_t priority_event_ = -1;
