@@ -34,23 +34,27 @@ constexpr char kNewestDueJobs[] = R"(
   from @.job j where not j.deleted and j.next_look <= $1::timestamptz
   order by j.next_look desc, j.name desc limit $2::bigint)";
 
+// What follows is asked of each name by itself, behind an OFFSET: left to itself the server reads
+// all jobs or all rows and looks for theirs among the names, as long as it takes the tables to be
+// as small as when it last analysed them.
+
 // By names: a query of its own, because an OR would use neither index.
 constexpr char kNamedJobs[] = R"(
   with c as materialized (select @NOW as now)
   select j.name, j.revision, j.first_sight, j.floor, j.cursor, j.gap_from, j.pending,
     j.suspended_at is not null, c.now, j.strict,
     exists (select from @.job_after a where a.job = j.name)
-  from @.job j cross join c where not j.deleted and
-    j.name in (select json_array_elements_text($1::json))
+  from (select json_array_elements_text($1::json) as name) n cross join c
+  cross join lateral (select * from @.job j where j.name = n.name and not j.deleted offset 0) j
   order by j.name)";
 
 // From before the cursor, where the clock has been set back before it. What waits is judged by the
-// version that was in force when it was due. Job by job: left to itself the server reads the
-// versions of all.
+// version that was in force when it was due.
 constexpr char kVersions[] = R"(
   select v.job, v.version, v.from_at, v.definition
   from (select json_array_elements_text($1::json) as name) n
-  join @.job j on j.name = n.name
+  cross join lateral (select j.name, j.cursor, j.gap_from from @.job j where j.name = n.name
+    offset 0) j
   cross join lateral (select v.*, lead(v.from_at) over (order by v.version) as until
     from @.job_version v where v.job = n.name offset 0) v
   where v.until is null or j.cursor is null or v.until > least(j.cursor, j.gap_from, $2::timestamptz)
@@ -60,28 +64,31 @@ constexpr char kVersions[] = R"(
 
 constexpr char kSpans[] = R"(
   select s.job, s.from_at, s.to_at, s.first_period, s.last_period, s.count, s.reason, s.by_whom
-  from @.job_span s join @.job j on j.name = s.job
-  where s.job in (select json_array_elements_text($1::json)) and s.kind = 'skipped'
-    and (j.cursor is null or s.to_at > least(j.cursor, j.gap_from, $2::timestamptz))
+  from (select json_array_elements_text($1::json) as name) n
+  cross join lateral (select s.* from @.job_span s, @.job j where s.job = n.name and
+    s.kind = 'skipped' and j.name = n.name and
+    (j.cursor is null or s.to_at > least(j.cursor, j.gap_from, $2::timestamptz)) offset 0) s
   order by s.job, s.from_at)";
 
-// Queries of their own, not one with OR: each has its index. What runs is looked for by each name:
-// left to itself the server reads all that runs in the store, and the names anew for each row.
-// `gaps`: some of the jobs look again at what is settled.
+// Queries of their own, not one with OR: each has its index. `gaps`: some of the jobs look again at
+// what is settled.
 std::string OpenRows(bool gaps) {
+  const auto rows = [](absl::string_view condition) {
+    return absl::StrCat("cross join lateral (select ", kPeriodColumns,
+                        " from @.job_watermark r where r.job_name = n.name and ", condition,
+                        " offset 0) r ");
+  };
+  constexpr char kNames[] =
+      "select r.* from (select json_array_elements_text($1::json) as name) n ";
   return absl::StrCat(
-      "select * from (select ", kPeriodColumns,
-      " from @.job_watermark r where r.job_name in (select json_array_elements_text($1::json)) and "
-      "r.status in ('PLANNED', 'FAILED') and not (r.status = 'FAILED' and r.held) "
-      "union all select r.* from (select json_array_elements_text($1::json) as name) n "
-      "cross join lateral (select ",
-      kPeriodColumns,
-      " from @.job_watermark r where r.job_name = n.name and r.status = 'RUNNING' offset 0) r ",
-      gaps ? absl::StrCat("union all select ", kPeriodColumns,
-                          " from @.job j join @.job_watermark r on r.job_name = j.name and "
-                          "(r.due_at >= j.gap_from or r.due_at is null) where j.name in (select "
-                          "json_array_elements_text($1::json)) and j.gap_from is not null and "
-                          "(r.status in ('DONE', 'SKIPPED') or r.held)")
+      "select * from (", kNames,
+      rows("r.status in ('PLANNED', 'FAILED') and not (r.status = 'FAILED' and r.held)"),
+      "union all ", kNames, rows("r.status = 'RUNNING'"),
+      gaps ? absl::StrCat("union all ", kNames,
+                          "cross join lateral (select j.gap_from from @.job j where j.name = "
+                          "n.name and j.gap_from is not null offset 0) j ",
+                          rows("(r.due_at >= j.gap_from or r.due_at is null) and (r.status in "
+                               "('DONE', 'SKIPPED') or r.held)"))
            : "",
       ") q order by job_name, due_at nulls first, period");
 }
@@ -162,20 +169,23 @@ absl::StatusOr<std::vector<JobDefinition>> PostgresStore::ReadDefinitions(
   ASSIGN_OR_RETURN(
       const std::vector<Rows> rows,
       session_.connection.Read({session_.Of(
-          "select j.name, j.version, j.definition from @.job j where j.name in (select "
-          "json_array_elements_text($1::json)) and not j.deleted",
+          "select j.name, j.version, j.definition from (select json_array_elements_text($1::json) "
+          "as name) n cross join lateral (select * from @.job j where j.name = n.name and not "
+          "j.deleted offset 0) j",
           {JsonStrings(jobs)})}));
   return ReadJobDefinitions(rows[0]);
 }
 
 namespace {
 
-constexpr char kLockJobs[] = R"(
+std::string LockJobs(bool by_node) {
+  return absl::StrCat(R"(
   select j.name, j.labels <@ $2::jsonb and j.suspended_at is null, j.floor
   from json_to_recordset($1::json) as x(job text, rev bigint)
-  join @.job j on j.name = x.job where not j.deleted and j.revision = x.rev
-    and not case when $3::boolean then @FROZEN else @STEPPED end
-  order by j.name for no key update of j skip locked)";
+  cross join lateral (select j.* from @.job j where j.name = x.job and not j.deleted and
+    j.revision = x.rev and not (select )",
+                      by_node ? "@FROZEN" : "@STEPPED", R"() for no key update skip locked) j)");
+}
 
 // The clock, and the row that is served next where tenants are served in turn.
 constexpr char kPlanClock[] = R"(
@@ -187,7 +197,8 @@ constexpr char kPlanClock[] = R"(
 
 constexpr char kExisting[] = R"(
   select r.job_name, r.period from json_to_recordset($1::json) as x(job text, period text)
-  join @.job_watermark r on r.job_name = x.job and r.period = x.period)";
+  cross join lateral (select r.job_name, r.period from @.job_watermark r
+    where r.job_name = x.job and r.period = x.period offset 0) r)";
 
 // A settled period whose row is gone is opened by an event, as a deletion would have done. A
 // generation above the first has its own, and events stay; the others say what came before them.
@@ -277,12 +288,15 @@ constexpr char kUpdateRows[] = R"(
      l.kind = 'again' and l.status = 'FAILED' and not l.held or
      l.kind = 'judge' and l.status = 'PLANNED'))";
 
+// The jobs are locked, so that each stays where it is.
 constexpr char kUpdateJobs[] = R"(
   update @.job j set revision = j.revision + 1, cursor = greatest(j.cursor, x.cursor),
     next_look = x.next_look, gap_from = case when x.filled then x.next_gap else j.gap_from end,
     pending = case when x.triggered then null else j.pending end
   from json_to_recordset($1::json) as x(job text, cursor timestamptz, next_look timestamptz,
-    filled boolean, triggered boolean, next_gap timestamptz) where j.name = x.job)";
+    filled boolean, triggered boolean, next_gap timestamptz)
+  cross join lateral (select k.ctid as tid from @.job k where k.name = x.job offset 0) k
+  where j.ctid = k.tid)";
 
 constexpr char kInsertSpans[] = R"(
   insert into @.job_span (job, kind, from_at, to_at, first_period, last_period, count, reason,
@@ -341,8 +355,8 @@ std::vector<Statement> LockForPlan(const Session& session, const PlanRequest& re
     jobs.Row().Add("job", write.job).AddInt("rev", write.expected_revision);
     for (const Intent& intent : write.intents) keys.Row().AddKey(intent.key);
   }
-  const std::string by_node = request.hold_by.name.empty() ? "false" : "true";
-  return {session.Of(kLockJobs, {jobs.Take(), JsonStrings(request.hold_by.labels), by_node}),
+  const bool by_node = !request.hold_by.name.empty();
+  return {session.Of(LockJobs(by_node), {jobs.Take(), JsonStrings(request.hold_by.labels)}),
           session.Of(kExisting, {keys.Take()}), session.Of(kPlanClock)};
 }
 
