@@ -13,7 +13,6 @@
 namespace matins {
 namespace {
 
-constexpr int kJobsATurn = 500;
 // A job that cannot be planned (its calendar has ended, its definition is of a newer program) is
 // looked at again after this; meanwhile it does not stand in the others' way.
 constexpr absl::Duration kBrokenJobPause = absl::Minutes(1);
@@ -32,7 +31,7 @@ absl::StatusOr<absl::Duration> PlanLane::Turn() {
   ReadDueRequest request;
   // A plan's next look stands `ahead` before the fire already.
   request.ahead = absl::ZeroDuration();
-  request.limit = kJobsATurn;
+  request.limit = jobs_a_turn_;
   request.by_node = true;
   request.jobs.assign(asked_.begin(), asked_.end());
   ASSIGN_OR_RETURN(const DueJobs due, store().ReadDue(request));
@@ -54,6 +53,7 @@ absl::StatusOr<absl::Duration> PlanLane::Turn() {
   RETURN_IF_ERROR(Write(std::move(writes), began));
   MATINS_FAULT_POINT("plan.after_write");
   asked_.clear();
+  jobs_a_turn_ = JobsNextTurn(jobs_a_turn_, node_.clock.BootNow() - began);
   // The rest of what is due now, or what another planner was quicker with; a look that finds
   // nothing says so to START.
   return std::max(node_.clock.BootNow(), way_until_);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/lane.h"
+#include "engine/timing.h"
 #include "plan/plan.h"
 
 namespace matins {
@@ -42,6 +43,7 @@ class PlanLane final : public Lane {
   // To be looked at, due or not; kept until it was done. In order: what asks first is planned first
   // on each run of a seed.
   std::set<std::string> asked_;
+  int jobs_a_turn_ = kMostJobsATurn;
   absl::Duration way_until_ = absl::ZeroDuration();  // given to another planner; boot clock
 };
 

@@ -49,6 +49,18 @@ inline absl::Duration BootAt(absl::Time instant, absl::Time store_now, absl::Dur
   return received + std::max(absl::ZeroDuration(), instant - store_now);
 }
 
+// How many jobs a turn of planning takes, and how long it is to take: starts wait for its write
+// where a store has one writer, and what comes due waits for the turn.
+inline constexpr int kMostJobsATurn = 500;
+inline constexpr int kFewestJobsATurn = 50;
+inline constexpr absl::Duration kPlanTurn = absl::Milliseconds(20);
+// After a turn of at most `jobs` that took so long.
+inline int JobsNextTurn(int jobs, absl::Duration took) {
+  if (took > 2 * kPlanTurn) return std::max(kFewestJobsATurn, jobs / 2);
+  if (took < kPlanTurn / 2) return std::min(kMostJobsATurn, jobs * 2);
+  return jobs;
+}
+
 }  // namespace matins
 
 #endif  // MATINS_ENGINE_TIMING_H_

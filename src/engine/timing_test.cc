@@ -43,5 +43,17 @@ TEST(BootAt, IsNeverEarly) {
   EXPECT_EQ(BootAt(absl::InfiniteFuture(), now, Seconds(50)), absl::InfiniteDuration());
 }
 
+TEST(JobsNextTurn, FollowsTheStore) {
+  int jobs = kMostJobsATurn;
+  for (int turns = 0; turns < 10; ++turns)
+    jobs = JobsNextTurn(jobs, jobs * absl::Microseconds(130));
+  EXPECT_LT(jobs * absl::Microseconds(130), 2 * kPlanTurn);
+  EXPECT_GT(jobs * absl::Microseconds(130), kPlanTurn / 2);
+  for (int turns = 0; turns < 10; ++turns) jobs = JobsNextTurn(jobs, Seconds(1));
+  EXPECT_EQ(jobs, kFewestJobsATurn);
+  for (int turns = 0; turns < 10; ++turns) jobs = JobsNextTurn(jobs, absl::Milliseconds(1));
+  EXPECT_EQ(jobs, kMostJobsATurn);
+}
+
 }  // namespace
 }  // namespace matins
