@@ -263,7 +263,7 @@ TEST_F(Findings, TwoAcceptedResultsTwoOwnersAndANobodysLockAreFound) {
   facts.doubles = {{{"recon", "2026-10-03"}, 1, 2}};
   facts.locks = {{"job/recon", {"recon", "2026-10-02"}, 7, now + absl::Hours(2)},
                  {"job/other", {"other", "2026-10-02"}, 8, now + absl::Seconds(20)}};
-  const std::vector<AuditFinding> found = FindOwnership(facts, {&job_, 1});
+  const std::vector<AuditFinding> found = FindOwnership(facts, {&job_, 1}, LongestLock(job_));
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].kind, AuditKind::kTooMany);
   EXPECT_THAT(found[0].why, HasSubstr("2 runs are alive at once"));

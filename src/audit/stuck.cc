@@ -82,12 +82,17 @@ std::vector<AuditFinding> FindStuck(const AuditJob& job, const AuditQuestion& qu
   return found;
 }
 
-std::vector<AuditFinding> FindOwnership(const AuditFacts& facts, absl::Span<const AuditJob> jobs) {
+absl::Duration LongestLock(const AuditJob& job) {
+  const Job& words = Words(job);
+  return words.lock.ttl + words.grace + kSlack;
+}
+
+std::vector<AuditFinding> FindOwnership(const AuditFacts& facts, absl::Span<const AuditJob> jobs,
+                                        absl::Duration longest_lock) {
   std::vector<AuditFinding> found;
-  absl::Duration longest = absl::Minutes(2);
+  const absl::Duration longest = std::max(longest_lock, absl::Minutes(2));
   for (const AuditJob& job : jobs) {
     const Job& words = Words(job);
-    longest = std::max(longest, words.lock.ttl + words.grace + kSlack);
     int64_t alive = 0;
     std::string first, last;
     for (const PeriodRow& row : job.rows) {
