@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "audit/beats.h"
 #include "backends/backends.h"
@@ -110,7 +111,15 @@ void Stage::Rest() {
   DieUnlessOk(beats.Step().status(), "the audits");
   if (options_.IsMariadb()) Query("ANALYZE TABLE job, job_version, job_watermark, job_run");
   if (!options_.IsPostgres()) return;
-  Query("vacuum analyze");
+  // As the server itself does it in time: of tables that have rows. What was looked at while it was
+  // empty is planned for as such.
+  const std::string tables =
+      Query("select coalesce(string_agg(relid::regclass::text, ','), '') from pg_stat_user_tables");
+  for (absl::string_view table : absl::StrSplit(absl::StripAsciiWhitespace(tables), ',')) {
+    if (Count(absl::StrCat("select count(*) from (select from ", table, " limit 1) t")) == 0)
+      continue;
+    Query(absl::StrCat("vacuum analyze ", table));
+  }
   Query("checkpoint");
 }
 

@@ -13,9 +13,8 @@ const char kStartColumns[] =
 
 namespace {
 
-// Whether there are any is asked of all jobs only where an act has come since ($3, $4).
-constexpr char kAnyPriority[] = R"((select case when e.id = $3::bigint then $4::boolean else
-    exists (select from @.job where priority <> 0 and not deleted) end
+// Where an act has come since ($3, $4) there may be any.
+constexpr char kAnyPriority[] = R"((select e.id <> $3::bigint or $4::boolean
     from (select coalesce(max(id), 0) as id from @.job_event) e))";
 
 constexpr char kFree[] = "(r.held_by is null or r.held_until <= (select @NOW))";
@@ -79,8 +78,7 @@ constexpr char kTheirJob[] = R"( cross join lateral (select j.labels <@ $2::json
 
 std::string AlsoDue(bool in_turn) {
   return absl::StrCat(
-      "select ", kStartColumns, ", (select coalesce(max(id), 0) from @.job_event), ", kAnyPriority,
-      R"( from @.job_watermark r
+      "select ", kStartColumns, ", ", kBy, R"( from @.job_watermark r
   join @.job j on j.name = r.job_name
   where r.status = 'PLANNED' and r.look_at <= (select @NOW) and r.not_before <= (select @NOW)
     and (r.held_by is null or r.held_until <= (select @NOW))
@@ -99,8 +97,8 @@ std::string AlsoDueInACrowd(bool in_turn) {
                       kTheirJob, R"(
     where j.may order by w.start_tag, w.not_before limit 2 * (select n from n))
   select r.*, )",
-                      kBy, ", ", kAnyPriority, R"( from f cross join lateral (select )",
-                      kStartColumns, R"( from @.job_watermark r
+                      kBy, R"( from f cross join lateral (select )", kStartColumns,
+                      R"( from @.job_watermark r
     where r.ctid = f.tid and r.status = 'PLANNED' and )",
                       kFree, R"(
     limit 1 for update of r skip locked) r limit (select n from n))");

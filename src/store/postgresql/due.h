@@ -9,7 +9,7 @@ namespace matins::postgresql {
 
 // What START reads of a row `r` and its job `j`, in the order that StartRules read.
 extern const char kStartColumns[];
-// Where the last event and whether jobs have priorities stand among what is read.
+// Where the last event stands among what is read.
 inline constexpr int kEventColumn = 26;
 
 // Whether any row is set aside, for whomever.
@@ -22,7 +22,7 @@ inline constexpr char kAnyAside[] =
 // priorities more again, of which the most urgent are taken. Where tenants are served in turn the
 // index is that of the turns.
 // $1: so many; $2: this node's labels; $3, $4: the newest event by which it was known whether jobs
-// have priorities, and whether they had.
+// have priorities, and whether they had; behind another event they may have.
 std::string AlsoDue(bool in_turn);
 // The same where many rows are due for other nodes, or some are set aside: of a part of the index
 // that is no longer than is wanted, and a few more, and of the lists of what is set aside.

@@ -28,8 +28,9 @@
 namespace matins::postgresql {
 namespace {
 
-// How long the answer to that stands at most.
+// Whether jobs have priorities: how long the answer stands at most, and at least.
 constexpr absl::Duration kPrioritiesStand = absl::Minutes(1);
+constexpr absl::Duration kPrioritiesPause = absl::Seconds(1);
 
 constexpr char kLockStart[] =
     "select value from @.matins_meta where key = 'start' for no key update";
@@ -571,11 +572,29 @@ bool IsCall(const NodeId& node) {
 
 }  // namespace
 
+// All jobs are read for it: not by each START, therefore, that finds a new event, and not by those
+// that find nothing.
+absl::Status PostgresStore::LookForPriorities() {
+  const absl::Duration now = SystemClock().BootNow();
+  // Events of acts that are under way may be older than the newest: not for ever, therefore.
+  const bool known =
+      priorities_.seen == priorities_.event && now < priorities_.at + kPrioritiesStand;
+  if (known || priorities_.seen < 0 || now < priorities_.at + kPrioritiesPause) {
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const std::vector<Rows> rows,
+                   session_.connection.Read({session_.Of(
+                       "select coalesce((select max(id) from @.job_event), 0), exists (select from "
+                       "@.job where priority <> 0 and not deleted)")}));
+  priorities_.event = rows[0].Int(0, 0);
+  priorities_.any = rows[0].Bool(0, 1);
+  priorities_.at = now;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
   Connection& connection = session_.connection;
-  // Events of acts that are under way may be older than the newest: not for ever, therefore.
-  const absl::Duration now = SystemClock().BootNow();
-  if (now >= priorities_.at + kPrioritiesStand) priorities_.event = -1;
+  if (request.also_due > 0) RETURN_IF_ERROR(LookForPriorities());
   const Questions questions(session_, request, priorities_.event, priorities_.any);
   // Nothing: the limits had been changed since they were read, and are known now.
   const auto once = [&]() -> absl::StatusOr<std::optional<StartAnswers>> {
@@ -600,9 +619,7 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
       if (due > 0) {
         const Rows& found = rows[locked - 1];
         looked.AddAlsoDue(found);
-        if (found.size() > 0 && found.Int(0, kEventColumn) != priorities_.event) {
-          priorities_ = {found.Int(0, kEventColumn), found.Bool(0, kEventColumn + 1), now};
-        }
+        if (found.size() > 0) priorities_.seen = found.Int(0, kEventColumn);
       }
       const std::vector<PeriodKey> keys = looked.Keys();
       if (keys.empty() || due == 0) {

@@ -69,6 +69,7 @@ class PostgresStore final : public Store {
 
  private:
   void GetReadyToFinish(const Claim& claim, const NodeId& node);
+  absl::Status LookForPriorities();
 
   const std::unique_ptr<Session> owned_;
   Session& session_;
@@ -83,11 +84,12 @@ class PostgresStore final : public Store {
   // last; and whether any are set aside, as was seen last.
   bool crowded_ = true, any_aside_ = true;
   std::unique_ptr<Listener> listener_;
-  // Whether any job has a priority, as of that event, and when it was asked (CLOCK_BOOTTIME).
+  // Whether any job has a priority, as of that event (-1: it is not known), and when it was asked
+  // (CLOCK_BOOTTIME); and the newest event that START has seen.
   struct Priorities {
-    int64_t event = -1;
+    int64_t event = -1, seen = -1;
     bool any = false;
-    absl::Duration at;
+    absl::Duration at = -absl::InfiniteDuration();
   };
   Priorities priorities_;
   std::optional<PurgedUpTo> purged_;  // none: there is more

@@ -161,6 +161,36 @@ TEST_F(Costs, PlanningReadsNoOthersWhereTheTablesHaveGrown) {
   EXPECT_LT(after.first, before.first + kTimes * 400);
 }
 
+// Whether jobs have priorities is asked of all jobs: not by a START that finds nothing, and not by
+// each that finds something.
+TEST_F(Costs, StartReadsNoOtherJobs) {
+  constexpr int kTimes = 8;
+  Query(
+      "insert into job select (jsonb_populate_record(null::job, to_jsonb(j) || "
+      "jsonb_build_object('name', 'far-' || i, 'next_look', now() + interval '1 day'))).* from job "
+      "j, generate_series(1, 3000) i where j.name = 'a'");
+  Query("analyze job");
+  ASSERT_OK(stage_.Plan("a", 0, kTimes));
+  StartRequest start;
+  start.node.name = "n1";
+  start.nonce = 1;
+  start.also_due = 1;
+  const auto now = [&] { return Reads("job", "job_run"); };
+  const auto before = now();
+  for (int i = 0; i < 2 * kTimes; ++i) {
+    ASSERT_OK_AND_ASSIGN(const StartAnswers answers, stage_.store->Start(start));
+    EXPECT_EQ(answers.rows.size(), i < kTimes ? 1 : 0);
+  }
+  stage_.store.reset();
+  stage_.acts.reset();
+  auto after = before;
+  for (int tries = 0; tries < 2000 && after.second < before.second + 2 * kTimes; ++tries) {
+    after = now();
+  }
+  EXPECT_GE(after.second, before.second + 2 * kTimes);
+  EXPECT_LT(after.first, before.first + 3500);  // once
+}
+
 // What is due for nodes that are not there is read once, and not again by each START and Hold.
 TEST_F(Costs, ACrowdForOthersIsNotReadAgainAndAgain) {
   constexpr int kCrowd = 10'000, kOwn = 5;
