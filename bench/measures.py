@@ -141,7 +141,7 @@ def quiet_nodes():
                                    'store_alone_cpu_ms_per_second', 'transactions_per_second', 'p50_ms', 'p99_ms'),
                           goals=(Goal('resident_mib', at_most=20), Goal('cpu_ms_per_second', at_most=0.6),
                                  Goal('transactions_per_second', at_most=0.5), Goal('p50_ms', at_most=1), Goal('p99_ms', at_most=4)),
-                          rounds=1, patience=900, seconds=190 if jobs > 10_000 else 160)
+                          rounds=1, patience=900, seconds=310 if jobs > 10_000 else 280)
 
 
 def first_runs():

@@ -46,7 +46,7 @@ WriteWatch::WriteWatch(std::string file)
       inotify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
 
 WriteWatch::~WriteWatch() {
-  close(bell_);
+  if (bell_ >= 0) close(bell_);
   if (inotify_ >= 0) close(inotify_);
 }
 

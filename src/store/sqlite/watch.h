@@ -41,8 +41,8 @@ class WriteWatch {
 
   // What could not be had before is tried again. A write before it is not told of.
   void Listen();
-  // Whether the next write will be told of.
-  bool listening() const { return watch_ >= 0; }
+  // Whether the next write will be told of, and a ring.
+  bool listening() const { return watch_ >= 0 && bell_ >= 0; }
   // Whether the file was written since the last call.
   bool TakeTouched();
   // Until a ring, which it takes, or `at_most`; where it `listens`, until a write too.
@@ -51,8 +51,8 @@ class WriteWatch {
 
  private:
   const std::string file_;
-  const int bell_;     // eventfd
-  const int inotify_;  // -1: there is none to have
+  const int bell_;     // eventfd; -1: there is none to have
+  const int inotify_;  // the same
   int watch_ = -1;
 };
 
