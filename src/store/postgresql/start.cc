@@ -31,6 +31,9 @@ namespace {
 // Whether jobs have priorities: how long the answer stands at most, and at least.
 constexpr absl::Duration kPrioritiesStand = absl::Minutes(1);
 constexpr absl::Duration kPrioritiesPause = absl::Seconds(1);
+// So many of what is due are looked for besides while a crowd is being set aside: each call sets
+// aside all that it passes over, and what comes due meanwhile waits for it.
+constexpr int kBesideSettingAside = 50;
 
 constexpr char kLockStart[] =
     "select value from @.matins_meta where key = 'start' for no key update";
@@ -592,8 +595,10 @@ absl::Status PostgresStore::LookForPriorities() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
+absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& asked) {
   Connection& connection = session_.connection;
+  StartRequest request = asked;
+  if (sets_aside_) request.also_due = std::min(request.also_due, kBesideSettingAside);
   if (request.also_due > 0) RETURN_IF_ERROR(LookForPriorities());
   const Questions questions(session_, request, priorities_.event, priorities_.any);
   // Nothing: the limits had been changed since they were read, and are known now.
@@ -653,6 +658,9 @@ absl::StatusOr<StartAnswers> PostgresStore::Start(const StartRequest& request) {
     looked.AddFacts(rows, asks_);
     if (request.also_due > 0) look_behind_ = in_turn_ && !look_behind_ && looked.ran_out();
     in_turn_ = looked.in_turn();
+    if (request.also_due > 0) {
+      sets_aside_ = looked.others().size() >= static_cast<size_t>(kPassedOver);
+    }
     // Those that were not looked at are at once.
     const bool more_aside = request.also_due > 0 && looked.any_aside() && !crowded;
     any_aside_ = looked.any_aside();

@@ -83,6 +83,7 @@ class PostgresStore final : public Store {
   // Whether so many rows are due for other nodes that they fill what START reads, as Hold saw it
   // last; and whether any are set aside, as was seen last.
   bool crowded_ = true, any_aside_ = true;
+  bool sets_aside_ = false;  // the last START did, as many as it passes over
   std::unique_ptr<Listener> listener_;
   // Whether any job has a priority, as of that event (-1: it is not known), and when it was asked
   // (CLOCK_BOOTTIME); and the newest event that START has seen.
