@@ -1,6 +1,8 @@
 #include "audit/audit.h"
 
+#ifdef __GLIBC__
 #include <malloc.h>
+#endif
 
 #include <algorithm>
 
@@ -194,7 +196,9 @@ nlohmann::json TallyJson(const AuditTally& tally) {
 absl::StatusOr<AuditReport> Audit(ActStore& acts, const AuditScope& scope) {
   absl::StatusOr<AuditReport> report = Auditor(acts, scope).Run();
   // Of a hundred thousand jobs the allocator would keep 200 MiB until the next audit.
+#ifdef __GLIBC__
   if (report.ok() && report->jobs > kManyJobs) malloc_trim(0);
+#endif
   return report;
 }
 
