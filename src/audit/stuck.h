@@ -17,8 +17,8 @@ std::vector<AuditFinding> FindStuck(const AuditJob& job, const AuditQuestion& qu
 // How long a lock of the job may go on after a run of it is nobody's.
 absl::Duration LongestLock(const AuditJob& job);
 
-// Of the store: locks that outlast any lease (`longest_lock` of all jobs) and that nobody owns; more
-// than one accepted result of a generation; more live owners of a job than its overlap allows.
+// Of the store: locks that outlast any lease (`longest_lock` of all jobs) and that nobody owns;
+// more than one accepted result of a generation; more live owners of a job than its overlap allows.
 // `jobs`, those that have several runs, by any order.
 std::vector<AuditFinding> FindOwnership(const AuditFacts& facts, absl::Span<const AuditJob> jobs,
                                         absl::Duration longest_lock);
