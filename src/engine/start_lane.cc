@@ -19,9 +19,6 @@ namespace {
 constexpr size_t kMostSaid = 10'000;
 // Rows a call: more would make those that come due meanwhile wait for it.
 constexpr int kStartsACall = 500;
-// Planning looks first, then rings. Where it has so much to judge that it takes longer, START goes
-// on, and is granted what is due of jobs that are not behind (I17).
-constexpr absl::Duration kPlanningFirst = absl::Milliseconds(250);
 // A backlog that START could not take (others have it locked, or it stood behind what is due for
 // other nodes) is looked at again after this.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(5);
@@ -84,8 +81,10 @@ absl::StatusOr<absl::Duration> StartLane::TurnUnlessDraining() {
     RETURN_IF_ERROR(GiveBack());
     return node_.draining ? absl::InfiniteDuration() : node_.clock.BootNow() + node_.options.poll;
   }
-  if (const absl::Duration wait = WaitForPlanning(); wait > absl::ZeroDuration()) {
-    return node_.clock.BootNow() + wait;
+  // Planning looks first, then rings. Where the node rests, it is not about to by itself.
+  if (node_.judged_until_us == 0) {
+    if (node_.quiet) node_.Ring(LaneKind::kPlan);
+    return node_.clock.BootNow() + node_.options.poll;
   }
   if (node_.freed.exchange(false)) backlog_ = true;
   if (node_.told.exchange(false)) told_ = true;
@@ -102,19 +101,6 @@ absl::StatusOr<absl::Duration> StartLane::TurnUnlessDraining() {
   if (AlsoDue(free_slots(), 0) > 0) return node_.clock.BootNow();
   const absl::Duration look = node_.quiet ? next_known_ : next_hold_;
   return heap_.empty() ? look : std::min(look, heap_.top().at);
-}
-
-absl::Duration StartLane::WaitForPlanning() {
-  if (node_.judged_until_us != 0) {
-    unjudged_since_.reset();
-    return absl::ZeroDuration();
-  }
-  // Where the node rests, planning is not about to look by itself.
-  if (node_.quiet) node_.Ring(LaneKind::kPlan);
-  const absl::Duration now = node_.clock.BootNow();
-  if (!unjudged_since_) unjudged_since_ = now;
-  const absl::Duration left = *unjudged_since_ + kPlanningFirst - now;
-  return std::min(std::max(left, absl::ZeroDuration()), node_.options.poll);
 }
 
 void StartLane::Push(Waiting waiting) {

@@ -43,8 +43,6 @@ class StartLane final : public Lane {
 
   absl::StatusOr<absl::Duration> Turn() override;
   absl::StatusOr<absl::Duration> TurnUnlessDraining();
-  // How long START waits for planning's first look; zero: not any more.
-  absl::Duration WaitForPlanning();
   absl::Status Hold();
   absl::Status StartDue();
   // How many of what is due and not held here are to be started besides `named` rows.
@@ -76,7 +74,6 @@ class StartLane final : public Lane {
   absl::Duration next_hold_ = absl::ZeroDuration();
   absl::Duration next_known_ = absl::ZeroDuration();  // the same without the poll
   bool begun_ = false;                                // what was due has been asked for
-  std::optional<absl::Duration> unjudged_since_;      // since when planning's first look is awaited
   bool backlog_ = false;                              // something is due that is not held here
   absl::Duration last_sent_ = -absl::InfiniteDuration();
   bool told_ = false;                            // what others planned has not been held yet

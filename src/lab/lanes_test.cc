@@ -189,37 +189,6 @@ TEST_F(Quiet, WhatAnotherNodeLeavesBehindIsTakenBackWhenItsLeaseEnds) {
   EXPECT_THAT(runner_.Alive(), SizeIs(1));
 }
 
-// A node that comes back after a day has all that is owed to judge; what comes due meanwhile of
-// other jobs is not part of that.
-TEST_F(Quiet, AFireDoesNotWaitForPlanningThatHasMuchToJudge) {
-  const absl::Time due = kMidnight + absl::Seconds(4);
-  Apply("b", "", due);
-  {
-    ScriptedRunner none(clock_, [this](const RunRequest&) { return script_; });
-    const std::unique_ptr<Lanes> other = Open("n2", none, /*slots=*/0);
-    ASSERT_NE(other, nullptr);
-    for (const LaneKind kind : {LaneKind::kTick, LaneKind::kPlan, LaneKind::kPlan}) {
-      other->Step(kind);
-    }
-  }
-  for (int i = 0; i < 1200; ++i) Apply(absl::StrCat("owing-", i), "");
-  lanes_ = Open("n1", runner_, /*slots=*/5000);
-  network_.fate = [this](absl::string_view verb) {
-    if (verb == "Plan") clock_.Advance(absl::Seconds(2));
-    return CallFate::kFine;
-  };
-  Until(due + absl::Seconds(3));
-  ASSERT_EQ(lanes_->node().judged_until_us, 0) << "planning is over";
-  auto acts = database_.OpenActs();
-  ASSERT_TRUE(acts.ok());
-  RowFilter filter;
-  filter.job = "b";
-  const auto rows = (*acts)->ReadRows(filter);
-  ASSERT_TRUE(rows.ok()) << rows.status();
-  ASSERT_THAT(*rows, SizeIs(1));
-  EXPECT_EQ((*rows)[0].status, PeriodStatus::kRunning);
-}
-
 // START relies on what planning has seen a moment ago, not on what it saw before the node came to
 // rest: a row that it refused would have to wait for seconds.
 TEST_F(Quiet, WhatAnotherNodePlansIsStartedAtOnceByOneThatIsToldOfIt) {
