@@ -4,9 +4,12 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections import Counter
 
 from program import MATINS, PATIENCE
+
+READY = 10      # seconds that a node may take to be ready for a signal
 
 
 class Member:
@@ -29,6 +32,7 @@ class Member:
         self.lives += 1
         # In a session of its own: where the shell that began the lab ends, the kernel lets its group's stopped processes go on.
         with open(self.log, 'ab') as log:
+            self.began = log.tell()             # of this life's words
             self.process = subprocess.Popen([self.program, 'serve', *self.jobs, '--runtime-dir', self.folder, '--history', self.history,
                                              '--drain', self.drain, *self.more], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             start_new_session=True)
@@ -41,8 +45,17 @@ class Member:
             self.process.kill()
             self.process.wait(PATIENCE)
 
+    def serves(self):
+        with open(self.log, 'rb') as log:
+            log.seek(self.began)
+            return b' serves ' in log.read()
+
     def stop(self):
+        """In peace: one that has just begun is not yet ready for the signal, and would die of it."""
         self.process.send_signal(signal.SIGCONT)
+        until = time.monotonic() + READY
+        while self.alive() and not self.serves() and time.monotonic() < until:
+            time.sleep(0.02)
         self.process.terminate()
         return self.process.wait(PATIENCE)
 
