@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -30,10 +29,8 @@ Alarms& Alarms::Instance() {
   return *alarms;
 }
 
-Alarms::Alarms()
-    : timer_(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)),
-      bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (timer_ < 0 || bell_ < 0) {
+Alarms::Alarms() : timer_(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {
+  if (timer_ < 0 || !bell_.ok()) {
     std::perror("matins: no descriptor for a timer");
     std::abort();
   }
@@ -60,11 +57,7 @@ bool Alarms::Await(absl::Mutex& mutex, const absl::Condition& wake,
     entry = list_.emplace(until, &alarm);
     first = entry == list_.begin();
   }
-  if (first) {
-    const uint64_t once = 1;
-    if (write(bell_, &once, sizeof once) < 0) {
-    }  // full: it rings already
-  }
+  if (first) bell_.Ring();
   const auto over = [&] { return alarm.rung || wake.Eval(); };
   mutex.Await(absl::Condition(&over));
   absl::ReleasableMutexLock lock(&mutex_);
@@ -125,10 +118,10 @@ void Alarms::Sleep(absl::Duration at_most) {
     wake.it_value = absl::ToTimespec(std::max(at_most, absl::Nanoseconds(1)));
   }
   timerfd_settime(timer_, 0, &wake, nullptr);
-  pollfd asked[] = {{timer_, POLLIN, 0}, {bell_, POLLIN, 0}};
+  pollfd asked[] = {{timer_, POLLIN, 0}, {bell_.fd(), POLLIN, 0}};
   poll(asked, 2, at_most < absl::Hours(24) ? -1 : 24 * 3600 * 1000);
   Empty(timer_);
-  Empty(bell_);
+  bell_.Take();
 }
 
 }  // namespace matins

@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/event_fd.h"
 
 namespace matins {
 
@@ -37,7 +38,8 @@ class Alarms {
   void Ring(Alarm* alarm) ABSL_LOCKS_EXCLUDED(mutex_);
   void Sleep(absl::Duration at_most);
 
-  int timer_, bell_;
+  int timer_;
+  EventFd bell_;
   absl::Mutex mutex_;
   std::multimap<absl::Duration, Alarm*> list_ ABSL_GUARDED_BY(mutex_);
 };

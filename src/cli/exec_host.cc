@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -51,14 +50,15 @@ absl::StatusOr<std::unique_ptr<TerminalHost>> TerminalHost::Open(bool quiet) {
     return absl::InternalError("signals could not be blocked");
   }
   const int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (signals < 0 || wake < 0) return absl::InternalError(absl::StrCat("signalfd: errno ", errno));
-  return absl::WrapUnique(new TerminalHost(signals, wake, quiet));
+  auto host = absl::WrapUnique(new TerminalHost(signals, quiet));
+  if (signals < 0 || !host->wake_.ok()) {
+    return absl::InternalError(absl::StrCat("signalfd: errno ", errno));
+  }
+  return host;
 }
 
 TerminalHost::~TerminalHost() {
-  close(signals_);
-  close(wake_);
+  if (signals_ >= 0) close(signals_);
 }
 
 void TerminalHost::Tell(absl::string_view line, bool news) {
@@ -70,18 +70,14 @@ void TerminalHost::Tell(absl::string_view line, bool news) {
 int TerminalHost::Wait(absl::Duration until) {
   const absl::Duration left =
       std::clamp(until - SystemClock().BootNow(), absl::ZeroDuration(), kLongestWait);
-  pollfd fds[] = {{signals_, POLLIN, 0}, {wake_, POLLIN, 0}};
+  pollfd fds[] = {{signals_, POLLIN, 0}, {wake_.fd(), POLLIN, 0}};
   const timespec timeout = absl::ToTimespec(left);
   if (ppoll(fds, 2, &timeout, nullptr) <= 0) return 0;
-  uint64_t count;
-  [[maybe_unused]] const ssize_t woken = read(wake_, &count, sizeof count);
+  wake_.Take();
   signalfd_siginfo info;
   return read(signals_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
 }
 
-void TerminalHost::WakeUp() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = write(wake_, &one, sizeof one);
-}
+void TerminalHost::WakeUp() { wake_.Ring(); }
 
 }  // namespace matins

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/event_fd.h"
 #include "ops/exec.h"
 
 namespace matins {
@@ -24,8 +25,9 @@ class TerminalHost final : public ExecHost {
   void WakeUp() override;
 
  private:
-  TerminalHost(int signals, int wake, bool quiet) : signals_(signals), wake_(wake), quiet_(quiet) {}
-  const int signals_, wake_;
+  TerminalHost(int signals, bool quiet) : signals_(signals), quiet_(quiet) {}
+  const int signals_;
+  EventFd wake_;
   const bool quiet_;
 };
 

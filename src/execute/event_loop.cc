@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,26 +17,18 @@ namespace matins {
 
 absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Open() {
   const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-  const int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (epoll_fd < 0 || wake_fd < 0) {
-    const int error = errno;
-    if (epoll_fd >= 0) close(epoll_fd);
-    if (wake_fd >= 0) close(wake_fd);
-    return absl::ResourceExhaustedError(absl::StrCat("cannot watch descriptors: ", strerror(error),
+  auto loop = absl::WrapUnique(new EventLoop(epoll_fd));
+  EventFd& wake = loop->wake_;
+  if (epoll_fd < 0 || !wake.ok()) {
+    return absl::ResourceExhaustedError(absl::StrCat("cannot watch descriptors: ", strerror(errno),
                                                      "; raise the limit of open files"));
   }
-  auto loop = absl::WrapUnique(new EventLoop(epoll_fd, wake_fd));
-  loop->Add(wake_fd, EPOLLIN, [wake_fd](uint32_t) {
-    uint64_t count = 0;
-    while (read(wake_fd, &count, sizeof(count)) > 0) {
-    }
-  });
+  loop->Add(wake.fd(), EPOLLIN, [&wake](uint32_t) { wake.Take(); });
   return loop;
 }
 
 EventLoop::~EventLoop() {
-  close(wake_fd_);
-  close(epoll_fd_);
+  if (epoll_fd_ >= 0) close(epoll_fd_);
 }
 
 void EventLoop::Add(int fd, uint32_t events, Callback callback) {
@@ -76,9 +67,6 @@ void EventLoop::RunOnce(absl::Duration timeout) {
   }
 }
 
-void EventLoop::Wake() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = write(wake_fd_, &one, sizeof(one));
-}
+void EventLoop::Wake() { wake_.Ring(); }
 
 }  // namespace matins

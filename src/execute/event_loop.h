@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/event_fd.h"
 
 namespace matins {
 
@@ -31,10 +32,10 @@ class EventLoop {
   void Wake();
 
  private:
-  EventLoop(int epoll_fd, int wake_fd) : epoll_fd_(epoll_fd), wake_fd_(wake_fd) {}
+  explicit EventLoop(int epoll_fd) : epoll_fd_(epoll_fd) {}
 
   const int epoll_fd_;
-  const int wake_fd_;
+  EventFd wake_;
   absl::flat_hash_map<int, std::shared_ptr<Callback>> callbacks_;
 };
 

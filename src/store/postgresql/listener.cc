@@ -1,9 +1,7 @@
 #include "store/postgresql/listener.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -27,10 +25,7 @@ Listener::Listener(ConnectionOptions options, std::string channel, bool unless_p
     : connection_(std::move(options)),
       channel_(std::move(channel)),
       unless_pooled_(unless_pooled),
-      enabled_(true),
-      wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
-
-Listener::~Listener() { close(wake_); }
+      enabled_(true) {}
 
 void Listener::Listen() {
   if (unless_pooled_) {
@@ -64,15 +59,14 @@ Heard Listener::Await(absl::Duration at_most) {
     // What was told while nobody listened is not told again: look once more at once.
     if (listening_ && !was_listening) return Heard::kTold;
   }
-  pollfd fds[2] = {{wake_, POLLIN, 0}, {listening_ ? connection_.socket() : -1, POLLIN, 0}};
+  pollfd fds[2] = {{wake_.fd(), POLLIN, 0}, {listening_ ? connection_.socket() : -1, POLLIN, 0}};
   while (true) {
     const absl::Duration left = until - Monotonic();
     if (left <= absl::ZeroDuration()) break;
     const int64_t ms = std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1, 3'600'000);
     if (poll(fds, 2, static_cast<int>(ms)) <= 0) continue;
     if ((fds[0].revents & POLLIN) != 0) {
-      uint64_t count;
-      (void)!read(wake_, &count, sizeof count);
+      wake_.Take();
       break;
     }
     if (fds[1].revents != 0) {
@@ -87,9 +81,6 @@ Heard Listener::Await(absl::Duration at_most) {
   return listening_ ? Heard::kNothing : Heard::kDeaf;
 }
 
-void Listener::Interrupt() {
-  const uint64_t one = 1;
-  (void)!write(wake_, &one, sizeof one);
-}
+void Listener::Interrupt() { wake_.Ring(); }
 
 }  // namespace matins::postgresql

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "base/event_fd.h"
 #include "store/postgresql/connection.h"
 #include "store/store.h"
 
@@ -17,7 +18,6 @@ class Listener {
   // `options` of a direct connection; `unless_pooled` gives it up when a pooler answers, which
   // would lose notifications. Empty conninfo: no LISTEN at all.
   Listener(ConnectionOptions options, std::string channel, bool unless_pooled);
-  ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
@@ -36,7 +36,7 @@ class Listener {
   bool enabled_;
   bool listening_ = false;
   absl::Time probed_ = absl::InfinitePast();  // monotonic
-  int wake_;                                  // eventfd
+  EventFd wake_;
 };
 
 }  // namespace matins::postgresql

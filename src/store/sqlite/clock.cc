@@ -17,10 +17,6 @@
 namespace matins::sqlite {
 namespace {
 
-// How often other processes' changes are looked for where nobody tells of them: one read of the
-// shared WAL index each.
-constexpr absl::Duration kPoll = absl::Milliseconds(25);
-
 std::optional<absl::Time> MetaTime(Connection& db, absl::string_view key) {
   Statement row = db.Sql("SELECT value FROM matins_meta WHERE key = ?", key);
   if (!row.Next() || row.Null(0)) return std::nullopt;
@@ -300,7 +296,7 @@ Heard SqliteStore::AwaitChange(absl::Duration at_most) {
       return written ? Heard::kWritten : watcher_ == nullptr ? Heard::kDeaf : Heard::kNothing;
     }
     const bool hears = watcher_ != nullptr && watch_->listening();
-    const absl::Duration look = hears ? looks_.Next(now) : now + kPoll;
+    const absl::Duration look = hears ? looks_.Next(now) : now + kWritesPoll;
     watch_->Wait(std::min(until, look) - now, hears && looks_.Listens(now));
   }
 }

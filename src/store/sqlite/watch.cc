@@ -1,12 +1,10 @@
 #include "store/sqlite/watch.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 
 namespace matins::sqlite {
@@ -16,13 +14,12 @@ constexpr absl::Duration kSoonest = absl::Microseconds(250);
 constexpr absl::Duration kQuick = absl::Milliseconds(25);
 // A commit that is not on the disk by then is found when the wait is over.
 constexpr absl::Duration kLongestCommit = absl::Seconds(10);
-constexpr absl::Duration kBetweenChanges = absl::Milliseconds(25);
 
 }  // namespace
 
 void CommitLooks::Looked(absl::Duration now, bool touched, bool changed) {
   if (changed) {
-    not_before_ = now + kBetweenChanges;
+    not_before_ = now + kWritesPoll;
     // Where both are seen at once, the write may be of the next commit.
     since_.reset();
   }
@@ -41,12 +38,9 @@ absl::Duration CommitLooks::Next(absl::Duration now) const {
 bool CommitLooks::Listens(absl::Duration now) const { return !since_ && now >= not_before_; }
 
 WriteWatch::WriteWatch(std::string file)
-    : file_(std::move(file)),
-      bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      inotify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
+    : file_(std::move(file)), inotify_(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
 
 WriteWatch::~WriteWatch() {
-  if (bell_ >= 0) close(bell_);
   if (inotify_ >= 0) close(inotify_);
 }
 
@@ -72,16 +66,9 @@ bool WriteWatch::TakeTouched() {
 }
 
 void WriteWatch::Wait(absl::Duration at_most, bool listens) {
-  pollfd fds[2] = {{bell_, POLLIN, 0}, {listens ? inotify_ : -1, POLLIN, 0}};
+  pollfd fds[2] = {{bell_.fd(), POLLIN, 0}, {listens ? inotify_ : -1, POLLIN, 0}};
   const timespec most = absl::ToTimespec(std::clamp(at_most, absl::ZeroDuration(), absl::Hours(1)));
-  if (ppoll(fds, 2, &most, nullptr) <= 0 || fds[0].revents == 0) return;
-  uint64_t count;
-  (void)!read(bell_, &count, sizeof count);
-}
-
-void WriteWatch::Ring() {
-  const uint64_t one = 1;
-  (void)!write(bell_, &one, sizeof one);
+  if (ppoll(fds, 2, &most, nullptr) > 0 && fds[0].revents != 0) bell_.Take();
 }
 
 }  // namespace matins::sqlite

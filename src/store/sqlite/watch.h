@@ -8,8 +8,12 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "base/event_fd.h"
 
 namespace matins::sqlite {
+
+// How often those are looked at who write all the time, and all where no write is told of.
+inline constexpr absl::Duration kWritesPoll = absl::Milliseconds(25);
 
 // When to look for a commit. Frames are written first and a commit is seen only when they are on
 // the disk, of which nobody tells: after each word of a write one looks again, at first soon, then
@@ -20,8 +24,8 @@ class CommitLooks {
   // One look at `now`: `touched`, the file was written since the one before; `changed`, there was a
   // commit.
   void Looked(absl::Duration now, bool touched, bool changed);
-  // The next look is due then; infinite where the file's next write will tell. Those who write all
-  // the time are looked at 40 times a second after their commits and no more.
+  // The next look is due then; infinite where the file's next write will tell. No
+  // sooner than kWritesPoll after a commit.
   absl::Duration Next(absl::Duration now) const;
   // Whether a write tells sooner.
   bool Listens(absl::Duration now) const;
@@ -42,17 +46,17 @@ class WriteWatch {
   // What could not be had before is tried again. A write before it is not told of.
   void Listen();
   // Whether the next write will be told of, and a ring.
-  bool listening() const { return watch_ >= 0 && bell_ >= 0; }
+  bool listening() const { return watch_ >= 0 && bell_.ok(); }
   // Whether the file was written since the last call.
   bool TakeTouched();
   // Until a ring, which it takes, or `at_most`; where it `listens`, until a write too.
   void Wait(absl::Duration at_most, bool listens);
-  void Ring();
+  void Ring() { bell_.Ring(); }
 
  private:
   const std::string file_;
-  const int bell_;     // eventfd; -1: there is none to have
-  const int inotify_;  // the same
+  EventFd bell_;
+  const int inotify_;  // -1: there is none to have
   int watch_ = -1;
 };
 
