@@ -1,13 +1,10 @@
 #include "audit/audit.h"
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "audit/stuck.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "job/json.h"
@@ -196,9 +193,7 @@ nlohmann::json TallyJson(const AuditTally& tally) {
 absl::StatusOr<AuditReport> Audit(ActStore& acts, const AuditScope& scope) {
   absl::StatusOr<AuditReport> report = Auditor(acts, scope).Run();
   // Of a hundred thousand jobs the allocator would keep 200 MiB until the next audit.
-#ifdef __GLIBC__
-  if (report.ok() && report->jobs > kManyJobs) malloc_trim(0);
-#endif
+  if (report.ok() && report->jobs > kManyJobs) ReturnFreedMemory();
   return report;
 }
 

@@ -1,13 +1,10 @@
 #include "engine/tick_lane.h"
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "schedule/schedule.h"
 #include "store/rules.h"
@@ -107,9 +104,7 @@ void TickLane::Rest(absl::Duration now) {
   } else if (!rested_ && now >= busy_at_ + kRestAfter) {
     rested_ = true;
     node_.definitions.Forget();
-#ifdef __GLIBC__
-    malloc_trim(0);
-#endif
+    ReturnFreedMemory();
   }
 }
 
