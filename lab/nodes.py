@@ -4,12 +4,9 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections import Counter
 
-from program import MATINS, PATIENCE
-
-READY = 10      # seconds that a node may take to be ready for a signal
+from program import MATINS, PATIENCE, eventually
 
 
 class Member:
@@ -53,9 +50,7 @@ class Member:
     def stop(self):
         """In peace: one that has just begun is not yet ready for the signal, and would die of it."""
         self.process.send_signal(signal.SIGCONT)
-        until = time.monotonic() + READY
-        while self.alive() and not self.serves() and time.monotonic() < until:
-            time.sleep(0.02)
+        eventually('the node to serve', lambda: self.serves() or not self.alive())
         self.process.terminate()
         return self.process.wait(PATIENCE)
 

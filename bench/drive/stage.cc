@@ -116,9 +116,9 @@ void Stage::Rest() {
   const std::string tables =
       Query("select coalesce(string_agg(relid::regclass::text, ','), '') from pg_stat_user_tables");
   for (absl::string_view table : absl::StrSplit(absl::StripAsciiWhitespace(tables), ',')) {
-    if (Count(absl::StrCat("select count(*) from (select from ", table, " limit 1) t")) == 0)
-      continue;
-    Query(absl::StrCat("vacuum analyze ", table));
+    const bool any =
+        Count(absl::StrCat("select count(*) from (select from ", table, " limit 1) t")) > 0;
+    if (any) Query(absl::StrCat("vacuum analyze ", table));
   }
   Query("checkpoint");
 }
